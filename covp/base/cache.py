@@ -13,7 +13,6 @@ import errno
 import fcntl
 import hashlib
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -33,6 +32,7 @@ from covp.base.cache_folder import (
     open_own,
 )
 from covp.base.temporary import TemporaryFolder, owner, sweep, temporary_folder
+from covp.base.terminal import say
 from covp.errors import CovpError
 
 _T = TypeVar("_T")
@@ -282,10 +282,9 @@ def _give_way(root: Path, error: OSError) -> None:
             return
         _instead[root] = temporary_folder("cache")
     reason = error.strerror or str(error)
-    print(
-        f"covp: the cache folder {root} cannot be used: {reason}; a temporary one is used "
-        "(COVP_CACHE_DIR names another)",
-        file=sys.stderr,
+    say(
+        f"the cache folder {root} cannot be used: {reason}; a temporary one is used "
+        "(COVP_CACHE_DIR names another)"
     )
 
 

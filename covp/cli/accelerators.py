@@ -6,7 +6,7 @@ import click
 
 from covp.accelerator.registry import find_backend, list_backends
 from covp.cli import options
-from covp.cli.output import print_json
+from covp.cli.output import echo, print_json
 
 
 @click.command()
@@ -27,7 +27,7 @@ def accelerators(
             raise click.UsageError("--registers needs the name of an accelerator")
         if as_json:
             raise click.UsageError(f"--registers prints {registers}, not JSON: leave --json out")
-        click.echo(_register_map(accelerator, registers, platform), nl=False)
+        echo(_register_map(accelerator, registers, platform).removesuffix("\n"))
         return
     name = type(find_backend(accelerator)).name if accelerator is not None else None
     known = [info for info in list_backends() if name in (None, info.name)]
@@ -48,9 +48,9 @@ def accelerators(
         )
         return
     for info in known:
-        click.echo(f"{info.name} ({info.origin}): {info.description}")
+        echo(f"{info.name} ({info.origin}): {info.description}")
         for p in info.parameters:
-            click.echo(f"    {p.name}={p.text(p.default)}  {p.description}")
+            echo(f"    {p.name}={p.text(p.default)}  {p.description}")
 
 
 def _register_map(spec: str, form: str, platform_name: str) -> str:

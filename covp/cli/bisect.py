@@ -9,7 +9,7 @@ from covp.base.request import BuildOptions, RunOptions
 from covp.chip.platform_file import load_platform
 from covp.cli import options
 from covp.cli.groups import GroupedCommand, option
-from covp.cli.output import print_json
+from covp.cli.output import echo, print_json
 from covp.evaluation.data.files import read_array
 from covp.evaluation.schedules import schedules_of
 from covp.testing.bisect import Against, Verdict
@@ -99,7 +99,7 @@ def bisect(
         inputs=values,
         ulps=ulps,
         folder=output,
-        report=lambda what: click.echo(what, err=True) if not as_json else None,
+        report=lambda what: echo(what, err=True) if not as_json else None,
     )
     if as_json:
         print_json(verdict.record())
@@ -111,13 +111,13 @@ def bisect(
 def _print(verdict: Verdict) -> None:
     finding = verdict.finding
     if finding is None:
-        click.echo(
+        echo(
             f"nothing differs from {verdict.against}: {counted(verdict.layers, 'layer')} x "
             f"{counted(verdict.inputs, 'input')}, in {verdict.seconds:.2f} s"
         )
         return
     for line in finding.lines:
-        click.echo(line)
+        echo(line)
     if finding.test is not None:
         used = f"{finding.test.used:,} of {finding.test.elements:,} input elements are not zero"
-        click.echo(f"a test that shows it: {finding.test.path} ({used})")
+        echo(f"a test that shows it: {finding.test.path} ({used})")

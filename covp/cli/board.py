@@ -16,7 +16,7 @@ from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c
 from covp.cli.energy_report import energy_lines
 from covp.cli.groups import GroupedCommand
-from covp.cli.output import print_json, warn
+from covp.cli.output import echo, print_json, warn
 from covp.cli.provenance import model_note
 from covp.evaluation import Build, build
 from covp.firmware.mlperf.benchmarks import BENCHMARKS
@@ -117,7 +117,7 @@ def board(
             with until_ctrl_c():
                 served.wait()
         finally:
-            click.echo("\n".join(_summary(served, mode)), err=True)
+            echo("\n".join(_summary(served, mode)), err=True)
     return 0
 
 
@@ -128,9 +128,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _announce(served: BenchmarkBoard, made: Build, as_json: bool) -> None:
     if note := model_note(made.source):
-        click.echo(f"{made.model}: {note}", err=True)
+        echo(f"{made.model}: {note}", err=True)
     if not as_json:
-        click.echo(served.path)
+        echo(served.path)
         return
     print_json(_record(served, made))
 
@@ -151,10 +151,10 @@ def _record(served: BenchmarkBoard, made: Build) -> dict[str, Any]:
 
 def _announce_station(station: WakeWordStation, made: Build, as_json: bool) -> None:
     if note := model_note(made.source):
-        click.echo(f"{made.model}: {note}", err=True)
+        echo(f"{made.model}: {note}", err=True)
     if not as_json:
         for port in station.ports:
-            click.echo(port)
+            echo(port)
         return
     print_json(
         {

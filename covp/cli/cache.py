@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from covp.cli import options
-from covp.cli.output import print_json
+from covp.cli.output import echo, print_json
 from covp.cli.tables import print_table
 from covp.errors import UsageError
 
@@ -33,10 +33,10 @@ def cache(context: click.Context, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"{now.path}")
+    echo(f"{now.path}")
     print_table(["kind", "bytes"], [*now.kinds.items(), ["all", now.bytes]])
     limit = "no limit" if now.limit is None else f"limit {now.limit:,} bytes"
-    click.echo(f"{now.entries:,} entries, {now.repaired:,} repaired, {limit}")
+    echo(f"{now.entries:,} entries, {now.repaired:,} repaired, {limit}")
 
 
 @cache.command()
@@ -45,7 +45,7 @@ def clear(everything: bool) -> None:
     """Remove what can be made again: objects, images, native code, signatures."""
     from covp.base import cache_upkeep
 
-    click.echo(f"{cache_upkeep.clear(everything):,} bytes freed")
+    echo(f"{cache_upkeep.clear(everything):,} bytes freed")
 
 
 @cache.command()
@@ -55,7 +55,7 @@ def limit(size: str) -> None:
     from covp.base.cache_upkeep import set_limit
 
     freed = set_limit(None if size == "none" else _bytes_of(size))
-    click.echo(f"limit {size}, {freed:,} bytes freed")
+    echo(f"limit {size}, {freed:,} bytes freed")
 
 
 def _bytes_of(size: str) -> int:

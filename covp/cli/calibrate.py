@@ -10,7 +10,7 @@ import click
 
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
-from covp.cli.output import print_json, progress
+from covp.cli.output import echo, print_json, progress
 from covp.cli.tables import print_table
 from covp.errors import UsageError
 from covp.evaluation.calibration.calibrate import Calibration, Row, first_model
@@ -107,14 +107,14 @@ def _print(found: Calibration, path: Path) -> None:
     columns = ["hazard", "measured", "model", "measured, off a word", "model, off a word"]
     print_table(columns, _pairs(found.hazards), title="cycles a round")
     if found.rejected:
-        click.echo(f"not measured, the core has no such instructions: {', '.join(found.rejected)}")
+        echo(f"not measured, the core has no such instructions: {', '.join(found.rejected)}")
     if found.kept:
-        click.echo(f"as in {found.start}, not measured: {', '.join(found.kept)}")
-    click.echo(
+        echo(f"as in {found.start}, not measured: {', '.join(found.kept)}")
+    echo(
         f"{len(found.left_out)} programs left out: mean error {found.mean_error:.2%}, worst "
         f"{found.worst_error:.2%} ({found.worst.name})"
     )
-    click.echo(f"wrote {path}")
+    echo(f"wrote {path}")
 
 
 def _pairs(rows: Iterable[Row]) -> list[list[object]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import click
-
+from covp.cli.output import echo
 from covp.cli.provenance import cycles_column
 from covp.cli.tables import operator_cell, print_table
 from covp.device.phase_count import Causes, FunctionCount
@@ -80,7 +79,7 @@ def _print_functions(rows: Iterable[_Row], causes: list[str], columns: list[str]
     print_table(columns, cells, left=2, title="functions, without those that they call")
     if others := counts[_MOST:]:
         cycles = sum(one.cycles for _, one in others)
-        click.echo(f"{len(others)} more functions took {cycles:,} cycles")
+        echo(f"{len(others)} more functions took {cycles:,} cycles")
 
 
 def _cells(spent: Causes | None, causes: Iterable[str]) -> list[int | None]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from covp.cli import options
-from covp.cli.output import print_json
+from covp.cli.output import echo, print_json
 from covp.errors import UsageError, printable
 from covp.evaluation.regression import FIGURES, Verdict, check_results, shown
 from covp.evaluation.saved import SavedRun, read_results
@@ -83,7 +83,7 @@ def check(
             {"schema": "covp.check/1", "passed": passed, "threshold": threshold / 100, "rows": rows}
         )
     else:
-        click.echo("\n".join(_markdown(found)))
+        echo("\n".join(_markdown(found)))
     return 0 if passed else 1
 
 

@@ -14,7 +14,7 @@ from covp.chip.platform_file import load_platform
 from covp.cli import data as samples_and_labels
 from covp.cli import options, timeline_files
 from covp.cli.groups import GroupedCommand
-from covp.cli.output import print_json, progress, warn
+from covp.cli.output import echo, print_json, progress, warn
 from covp.cli.platform_table import compare_platforms
 from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction, source_lines
@@ -134,9 +134,9 @@ def _report(
     first = found[0].alone
     source = first.profile.sources.cycles
     names = " + ".join(accelerators)
-    click.echo(f"{first.platform.name} alone and with {names}, {first.toolchain}")
+    echo(f"{first.platform.name} alone and with {names}, {first.toolchain}")
     schedules = (comparison.alone.build.schedules for comparison in found)
-    click.echo(f"{sum(schedules, ScheduleSource())}")
+    echo(f"{sum(schedules, ScheduleSource())}")
     columns = [
         "model",
         "instructions alone",
@@ -153,13 +153,13 @@ def _report(
     print_table(columns, rows, drop=("simulation", "MACs offloaded"))
     for comparison in found:
         for line in _data_lines(comparison, names):
-            click.echo(line)
+            echo(line)
     for line in _verdicts(models, platform, accelerators, found, seed):
-        click.echo(line)
+        echo(line)
     if source is not None:
-        click.echo(f"cycles: {source}")
+        echo(f"cycles: {source}")
     if any(comparison.alone.source == "synthetic" for comparison in found):
-        click.echo(
+        echo(
             "synthetic: a stand-in of the same topology with random weights; "
             "`covp models fetch` gets the official files where there are any"
         )

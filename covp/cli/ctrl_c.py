@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
+from covp.cli.output import echo
 
 
 @contextmanager
@@ -15,7 +15,7 @@ def until_ctrl_c() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("stopped", err=True)
+        echo("stopped", err=True)
 
 
 def wait_for_ctrl_c() -> None:

@@ -11,6 +11,7 @@ import covp.device.debug
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
+from covp.cli.output import echo
 from covp.device.debug.remote_bitbang import PROTOCOLS, debug_port
 from covp.device.debug.server import DebugServer
 from covp.device.debug.target import DebugTarget
@@ -36,12 +37,12 @@ def debugport(platform: str, protocol: str | None, host: str, port: int | None) 
     chosen = load_platform(platform)
     name = protocol or ("stlink" if chosen.core.architecture == "arm" else "jtag")
     with VirtualDevice(chosen) as device, DebugTarget(device) as target:
-        say = partial(click.echo, err=True)
+        say = partial(echo, err=True)
         handler = debug_port(name, target, say)
         at = _PORTS[name] if port is None else port
         with DebugServer(handler, host, at, say) as server, until_ctrl_c():
-            click.echo(f"{chosen.name}: {name} at {host}:{server.port}; start OpenOCD with")
-            click.echo(f"  {openocd_line(chosen, name, server.port)}")
+            echo(f"{chosen.name}: {name} at {host}:{server.port}; start OpenOCD with")
+            echo(f"  {openocd_line(chosen, name, server.port)}")
             wait_for_ctrl_c()
 
 

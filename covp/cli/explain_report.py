@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import click
-
 from covp.accelerator.placement import Alternative, listed
+from covp.cli.output import echo
 from covp.codegen.program import ProgramLayer
 from covp.evaluation import Evaluation, RejectedLayer, rejected_layers
 from covp.runtime.profile import LayerProfile
@@ -18,16 +17,16 @@ def print_explanation(result: Evaluation) -> None:
     for entry in rejected_layers(result):
         rejected.setdefault(entry.refusal.layer, []).append(entry)
     spent = {entry.layer.name: entry for entry in result.profile.layers}
-    click.echo("\nwhere each layer runs, and why not elsewhere")
+    echo("\nwhere each layer runs, and why not elsewhere")
     for layer in result.program.layers:
         place = f"{layer.name}: {layer.target}"
         if len(layer.operators) > 1:
             place = f"{listed(layer.operators)}: {layer.target}"
-        click.echo(f"  {place}{_cycles(layer, spent.get(layer.name))}")
+        echo(f"  {place}{_cycles(layer, spent.get(layer.name))}")
         for line in _alternatives(result, layer.operators):
-            click.echo(f"      or {line}")
+            echo(f"      or {line}")
         for entry in rejected.get(layer.name, []):
-            click.echo(f"      not {_rejection(entry, result.profile.cycles)}")
+            echo(f"      not {_rejection(entry, result.profile.cycles)}")
 
 
 def _cycles(layer: ProgramLayer, entry: LayerProfile | None) -> str:

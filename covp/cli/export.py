@@ -11,7 +11,7 @@ from covp.base.request import BuildOptions
 from covp.chip.platform_file import load_platform
 from covp.cli import options
 from covp.cli.groups import GroupedCommand
-from covp.cli.output import print_json, warn
+from covp.cli.output import echo, print_json, warn
 from covp.cli.provenance import model_note
 from covp.errors import UsageError
 from covp.evaluation import Sample, build
@@ -111,9 +111,9 @@ def export(
         )
     else:
         if note := model_note(made.source):
-            click.echo(f"{made.model}: {note}")
-        click.echo(f"{made.schedules}")
-        click.echo(f"{len(written)} files in {output}, see {output / 'README.md'}")
+            echo(f"{made.model}: {note}")
+        echo(f"{made.schedules}")
+        echo(f"{len(written)} files in {output}, see {output / 'README.md'}")
     return 0
 
 

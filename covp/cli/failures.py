@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from covp.cli.output import print_json
+from covp.cli.output import echo, print_json
 from covp.errors import CovpError, DeviceFault
 
 INTERRUPTED = 130
@@ -26,7 +26,7 @@ _HINT = re.compile(r"(?:; |: )(?=did you mean |known are |see )|; ")
 def report(error: BaseException, arguments: Sequence[str]) -> int:
     """Print an error in one line, and as JSON where that is wanted; the exit status."""
     status, kind, message = _classified(error)
-    click.echo(f"covp: {message}", err=True)
+    echo(f"covp: {message}", err=True)
     if wants_json(arguments):
         print_json({"schema": "covp.error/1", "error": _record(error, kind, message)})
     return status

@@ -11,6 +11,7 @@ import click
 from covp.accelerator.registry import find_backends
 from covp.chip.platform_file import load_platform
 from covp.cli import options, semihosting
+from covp.cli.output import echo
 from covp.cli.serial_lines import SerialLines
 from covp.codegen.offload import accelerator_places
 from covp.codegen.program import AcceleratorInstance
@@ -101,7 +102,7 @@ def firmware(
                 output.write(channels.read())
             output.flush()
         cycles = device.sources.cycles
-    click.echo(
+    echo(
         f"{elf.name} on {chosen.name}: status {ended.status}, {ended.instructions:,} instructions, "
         f"{ended.cycles:,} cycles ({cycles}), {ended.cycles / chosen.clock_hz:.6f} s",
         err=True,

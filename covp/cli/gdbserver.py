@@ -14,7 +14,7 @@ from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options, semihosting
 from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
 from covp.cli.groups import GroupedCommand
-from covp.cli.output import warn
+from covp.cli.output import echo, warn
 from covp.cli.provenance import model_note
 from covp.cli.serial_lines import SerialLines
 from covp.codegen.program import Program
@@ -108,7 +108,7 @@ def gdbserver(
         with DebugTarget(device) as target:
             if loaded is not None:
                 target.write_register("pc", loaded.entry)  # as GDB's load does
-            say = partial(click.echo, err=True)
+            say = partial(echo, err=True)
             stub = GdbStub(target, say, console)
             with DebugServer(stub.serve, host, port, say, BUSY) as server, until_ctrl_c():
                 at = f"{f'[{host}]' if ':' in host else host}:{server.port}"
@@ -136,14 +136,14 @@ def _write(path: Path, text: str) -> None:
 
 
 def _greet(platform: Platform, address: str, elf: Path | None, program: Program | None) -> None:
-    click.echo(f"{platform.name} ({platform.core.name}) waits for GDB at {address}; Ctrl-C ends it")
+    echo(f"{platform.name} ({platform.core.name}) waits for GDB at {address}; Ctrl-C ends it")
     file = shlex.quote(str(elf)) if elf else "program.elf"
-    click.echo(f'gdb-multiarch -ex "target remote {address}" {file}')
+    echo(f'gdb-multiarch -ex "target remote {address}" {file}')
     if elf is None:
-        click.echo("the flash is empty: `load` writes the program there")
+        echo("the flash is empty: `load` writes the program there")
     if program is not None:
         if note := model_note(program.graph.source):
-            click.echo(f"{program.name}: {note}")
+            echo(f"{program.name}: {note}")
         layers = ", ".join(layer.function for layer in program.layers)
-        click.echo(f"break in main, covp_exit, or a layer: {layers}")
-        click.echo("in covp_exit, covp_exit_status is the number of wrong output bytes")
+        echo(f"break in main, covp_exit, or a layer: {layers}")
+        echo("in covp_exit, covp_exit_status is the number of wrong output bytes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import click
 from covp.base.temporary import sweep
 from covp.cli.failures import report
 from covp.cli.groups import LazyGroup
+from covp.cli.output import echo
 from covp.cli.streams import drop_output, occupy_closed_streams
 
 SECTIONS = {
@@ -73,9 +75,17 @@ def covp(debug: bool) -> None:
     """
 
 
+class _OnTerminal(logging.Handler):
+    """What the library logs, on standard error as Python prints it by itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        echo(record.getMessage(), err=True)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 done, 1 the work failed, 2 the call is wrong."""
     occupy_closed_streams()
+    logging.basicConfig(handlers=[_OnTerminal(logging.WARNING)])
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     # accepted after a subcommand too

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import click
-
+from covp.cli.output import echo
 from covp.cli.provenance import model_note
 from covp.cli.tables import cell, print_table
 from covp.evaluation.comparison import share_text
@@ -22,7 +21,7 @@ _NUMBERS = (
 
 def print_rows(rows: Sequence[Row]) -> None:
     """The label, the table, and what has to be known of it."""
-    click.echo(LABEL)
+    echo(LABEL)
     columns = _columns(rows)
     print_table(
         columns,
@@ -31,7 +30,7 @@ def print_rows(rows: Sequence[Row]) -> None:
         drop=("outputs", "MACs offloaded", "inferences/s"),
     )
     for line in _notes(rows):
-        click.echo(line)
+        echo(line)
 
 
 def markdown(rows: Sequence[Row]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from covp.cli import options
-from covp.cli.output import print_json
+from covp.cli.output import echo, print_json
 from covp.cli.tables import print_table
 from covp.graph import zoo
 
@@ -31,6 +31,6 @@ def models(context: click.Context, as_json: bool) -> None:
 @click.argument("names", nargs=-1)
 def fetch(names: tuple[str, ...]) -> None:
     """Download official models (all by default), checked against pinned SHA-256 hashes."""
-    for model in zoo.fetch(names, lambda name: click.echo(f"fetching {name}", err=True)):
+    for model in zoo.fetch(names, lambda name: echo(f"fetching {name}", err=True)):
         skipped = "skipped: there is no official file, its weights are synthetic"
-        click.echo(f"{model.name}: {skipped if model.source == 'synthetic' else model.path}")
+        echo(f"{model.name}: {skipped if model.source == 'synthetic' else model.path}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from covp.cli import options
-from covp.cli.output import print_json
+from covp.cli.output import echo, print_json
 from covp.errors import AcceleratorError, UsageError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def multicore(
     if as_json:
         print_json(done.document())
     else:
-        click.echo(str(done))
+        echo(str(done))
     return int(any(core.status is not None and core.status < 0 for core in done.cores))
 
 

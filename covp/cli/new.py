@@ -10,6 +10,7 @@ import click
 
 from covp.accelerator.registry import built_in_names
 from covp.base.temporary import temporary_folder
+from covp.cli.output import echo
 from covp.errors import UsageError
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -40,7 +41,7 @@ def accelerator(name: str, output: Path | None) -> None:
         raise UsageError(f"{target} exists already; choose another folder with -o")
     words = {"@name@": name, "@Class@": "".join(part.capitalize() for part in name.split("_"))}
     write_template(_TEMPLATES / "accelerator", target, words)
-    click.echo(f"{target} written; now: cd {target} && pip install -e '.[test]' && pytest")
+    echo(f"{target} written; now: cd {target} && pip install -e '.[test]' && pytest")
 
 
 def write_template(template: Path, target: Path, words: dict[str, str]) -> None:

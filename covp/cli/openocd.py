@@ -7,6 +7,7 @@ import click
 from covp.chip.platform_file import load_platform
 from covp.cli import options
 from covp.cli.ctrl_c import until_ctrl_c
+from covp.cli.output import echo
 from covp.device.openocd import DEFAULT_PORT
 from covp.device.openocd_server import OpenOcdServer
 
@@ -39,6 +40,6 @@ def start(platform: str, port: int, configs: tuple[str, ...], commands: tuple[st
     """Start OpenOCD with the platform's board file and keep it running until Ctrl-C."""
     chosen = load_platform(platform)
     with OpenOcdServer(chosen, port, configs, commands) as server, until_ctrl_c():
-        click.echo("OpenOCD has reached the board; run models on it with")
-        click.echo(f"  covp run kws -p {platform} --device openocd:127.0.0.1:{server.port}")
+        echo("OpenOCD has reached the board; run models on it with")
+        echo(f"  covp run kws -p {platform} --device openocd:127.0.0.1:{server.port}")
         server.wait()

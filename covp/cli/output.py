@@ -10,16 +10,28 @@ from typing import Any
 
 import click
 
+from covp.base.terminal import visible
+
+
+def echo(text: str = "", err: bool = False) -> None:
+    """Print a text, whose control characters are shown; nothing else of covp prints to a terminal.
+
+    Args:
+        text: of one or more lines.
+        err: on standard error.
+    """
+    click.echo(visible(text), err=err)
+
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
+    echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 def warn(warnings: Iterable[str]) -> None:
     """One line each on standard error; a text that comes again is printed once."""
     for warning in dict.fromkeys(warnings):
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
 
 
 @contextmanager
@@ -37,5 +49,5 @@ def progress(description: str, steps: int | None) -> Iterator[Any]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=steps)
         yield lambda text="", steps=steps: bar.update(
-            task, total=steps, advance=1, description=text or description
+            task, total=steps, advance=1, description=visible(text or description)
         )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import click
-
 from covp.base.plural import counted
+from covp.cli.output import echo
 from covp.cli.tables import print_table
 from covp.evaluation import Evaluation
 
@@ -35,8 +34,8 @@ def print_schedules(result: Evaluation) -> None:
     found = result.build.overlap
     if found is None:
         return
-    click.echo("\nschedules of core and units (cycles before the run)")
+    echo("\nschedules of core and units (cycles before the run)")
     rows = [[each.what, each.cycles, each.basis] for each in found.alternatives]
     print_table(["schedule", "cycles", "from"], rows, left=1)
     for name, count in found.rows.items():
-        click.echo(f"  {name}: bands of {counted(count, 'row')}")
+        echo(f"  {name}: bands of {counted(count, 'row')}")

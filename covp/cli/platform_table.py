@@ -10,7 +10,7 @@ import click
 
 from covp.chip.platform_file import Platform
 from covp.cli.data import SampleOptions, accuracy_cell, data_lines, run_data
-from covp.cli.output import print_json, progress, warn
+from covp.cli.output import echo, print_json, progress, warn
 from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.evaluation import ScheduleSource, Trial
@@ -86,9 +86,9 @@ def _report(
 ) -> None:
     results = [trial.result for trial in found if trial.result]
     if accelerators:
-        click.echo(f"with {' + '.join(accelerators)}")
+        echo(f"with {' + '.join(accelerators)}")
     if results:
-        click.echo(f"{sum((r.build.schedules for r in results), ScheduleSource())}")
+        echo(f"{sum((r.build.schedules for r in results), ScheduleSource())}")
     columns = ["model", "platform", "fits", "instructions", "time", "flash", "RAM"]
     offloaded = ["MACs offloaded"] if accelerators else []
     accuracy = ["accuracy"] if any(result.data for result in results) else []
@@ -102,15 +102,15 @@ def _report(
     for result in results:
         if result.data is not None:
             for line in data_lines(result.data):
-                click.echo(f"{result.model} on {result.platform.name}: {line}")
+                echo(f"{result.model} on {result.platform.name}: {line}")
     for trial in found:
         if trial.reason is not None:
-            click.echo(f"{trial.model} on {trial.platform.name}: {trial.reason}")
+            echo(f"{trial.model} on {trial.platform.name}: {trial.reason}")
     if line := amount(results):
-        click.echo(line)
+        echo(line)
     _print_differences(found, given, accelerators)
     for text in sorted({f"{r.platform.name}: {r.profile.sources.cycles}" for r in results}):
-        click.echo(f"cycles on {text}")
+        echo(f"cycles on {text}")
 
 
 def _print_differences(
@@ -122,7 +122,7 @@ def _print_differences(
             name = trial.platform.name
             again = reproduction(model, platform, tuple(accelerators), result.sample.seed)
             for line in difference_lines(result, again):
-                click.echo(f"wrong in {trial.model} on {name}: {line}")
+                echo(f"wrong in {trial.model} on {name}: {line}")
 
 
 def _row(trial: Trial, offloads: bool) -> list[object]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from covp.cli.output import echo
 from covp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def report(
             _write_runs(runs, output, folder, form)
     for path in (output, table, folder):
         if path is not None:
-            click.echo(f"{path}")
+            echo(f"{path}")
     return 0
 
 

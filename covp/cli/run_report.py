@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from math import isclose
 
-import click
-
 from covp.cli.data import data_lines
 from covp.cli.energy_report import area_lines, energy_lines
+from covp.cli.output import echo
 from covp.cli.overlap_report import overlap_lines
 from covp.cli.provenance import cycles_column, model_note, run_time
 from covp.cli.tables import operator_cell, print_table
@@ -31,34 +30,34 @@ def print_report(result: Evaluation, profile: bool, again: str) -> None:
     _print_layers(result, profile)
     memory = result.memory
     states = f", of which states {memory.state_bytes:,}" if result.program.states else ""
-    click.echo(
+    echo(
         f"flash {memory.flash_bytes:,} B, RAM {memory.ram_bytes:,} B "
         f"(arena {memory.arena_bytes:,}{states}, stack {memory.stack_bytes:,})"
     )
     if time := run_time(result.profile, result.platform.clock_hz):
-        click.echo(time)
+        echo(time)
     for line in (*overlap_lines(result), *energy_lines(result), *area_lines(result)):
-        click.echo(line)
+        echo(line)
     _print_jobs(result)
     if result.data is not None:
         for line in data_lines(result.data):
-            click.echo(line)
+            echo(line)
     _print_simulation(result)
     for line in verdict_lines(result, again):
-        click.echo(line)
+        echo(line)
     if profile:
         _print_offload(result)
 
 
 def _print_headline(result: Evaluation) -> None:
     note = model_note(result.source)
-    click.echo(
+    echo(
         f"{result.model} on {result.platform.name}{device_note(result.device)}, {result.toolchain}"
         + (f"  {note}" if note else "")
     )
-    click.echo(f"{result.build.schedules}")
+    echo(f"{result.build.schedules}")
     if (streaming := result.build.graph.streaming) is not None:
-        click.echo(
+        echo(
             f"streaming: {streaming.hop} of {streaming.window} rows are new in each inference, "
             f"{macs(result.build.graph):,} of {macs(streaming.plain):,} MACs are computed; outputs "
             f"are those of a whole window from inference {streaming.warm_up} on"
@@ -104,7 +103,7 @@ def _print_jobs(result: Evaluation) -> None:
         own = [e.offload for e in result.profile.layers if e.offload and e.layer.target == name]
         busy = sum(o.startup + max(o.compute, o.memory) for o in own)
         text = f"jobs and was busy for about {busy:,} cycles" if own else "instructions"
-        click.echo(f"{name} received {jobs:,} {text}{_share(result, name)}")
+        echo(f"{name} received {jobs:,} {text}{_share(result, name)}")
 
 
 def _share(result: Evaluation, name: str) -> str:
@@ -121,7 +120,7 @@ def _share(result: Evaluation, name: str) -> str:
 def _print_simulation(result: Evaluation) -> None:
     source = result.profile.sources.cycles
     is_real = source is None or source.kind == "measured"
-    click.echo(
+    echo(
         f"{'run' if is_real else 'simulated'} in {result.simulation_seconds * 1e3:,.0f} ms "
         f"with {result.profile.transfers.round_trips} round trips to the device"
     )

@@ -37,5 +37,5 @@ class SerialLines:
     def flush(self) -> None:
         """Print a line that has not ended."""
         if self._line:
-            click.echo(bytes(self._line), nl=False)
+            click.echo(bytes(self._line), nl=False)  # as the program sent it
             self._line.clear()

@@ -12,7 +12,7 @@ import click
 
 from covp.cli import options
 from covp.cli.groups import GroupedCommand
-from covp.cli.output import print_json
+from covp.cli.output import echo, print_json
 from covp.cli.sweep_report import print_result
 from covp.errors import UsageError
 from covp.evaluation.sweep.api import STORE
@@ -114,7 +114,7 @@ def _print_status(where: str, as_json: bool) -> int:
     if as_json:
         print_json({"schema": "covp.sweep-status/1", **status.record()})
     else:
-        click.echo(str(status))
+        echo(str(status))
     return 0
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
+from covp.cli.output import echo
 from covp.cli.tables import print_table
 from covp.evaluation.sweep.constraints import is_feasible
 from covp.evaluation.sweep.points import Row
@@ -27,11 +26,11 @@ def print_result(result: SweepResult) -> None:
     if rows:
         _print_rows(rows[:_MOST], title)
     elif good and unknown:
-        click.echo(f"no front: no design has {', '.join(unknown)}; leave it out of `objectives`")
+        echo(f"no front: no design has {', '.join(unknown)}; leave it out of `objectives`")
     elif good:
-        click.echo(f"no front: {_why_empty(result)}")
+        echo(f"no front: {_why_empty(result)}")
     if len(rows) > _MOST:
-        click.echo(f"and {len(rows) - _MOST:,} more on the front")
+        echo(f"and {len(rows) - _MOST:,} more on the front")
     _print_counts(result)
 
 
@@ -97,22 +96,18 @@ def _print_counts(result: SweepResult) -> None:
     """How many there are, which constraints they keep, and why the others failed."""
     limits = result.spec.limits
     good = [row for row in result.rows if row.is_ok]
-    click.echo(f"{len(good):,} designs with figures, {len(result.failed):,} failed")
+    echo(f"{len(good):,} designs with figures, {len(result.failed):,} failed")
     if limits:
         kept = [is_feasible(row, limits) for row in good]
-        click.echo(
-            f"{kept.count(True):,} keep all constraints: {', '.join(result.spec.constraints)}"
-        )
+        echo(f"{kept.count(True):,} keep all constraints: {', '.join(result.spec.constraints)}")
         if None in kept:
-            click.echo(
-                f"{kept.count(None):,} break none, but {_unknown(result)} is not known of them"
-            )
+            echo(f"{kept.count(None):,} break none, but {_unknown(result)} is not known of them")
     unchecked = {row.cycles_model for row in good if row.cycles_model and row.cycles_error is None}
     if unchecked:
-        click.echo(f"timing models without a known error: {', '.join(sorted(unchecked))}")
+        echo(f"timing models without a known error: {', '.join(sorted(unchecked))}")
     reasons = list(dict.fromkeys(str(row.reason) for row in result.failed))
     for reason in reasons[:_REASONS]:
         count = sum(row.reason == reason for row in result.failed)
-        click.echo(f"failed{f' ({count:,} designs)' if count > 1 else ''}: {reason}")
+        echo(f"failed{f' ({count:,} designs)' if count > 1 else ''}: {reason}")
     if len(reasons) > _REASONS:
-        click.echo(f"and {len(reasons) - _REASONS:,} more reasons: see them with --csv or --json")
+        echo(f"and {len(reasons) - _REASONS:,} more reasons: see them with --csv or --json")

@@ -9,7 +9,8 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 
-import click
+from covp.base.terminal import visible
+from covp.cli.output import echo
 
 _PIPE_WIDTH = 200
 _NUMBER = re.compile(r"[<>~+-]?\d[\d,.]*( ?[%x]| [A-Za-z]{1,3}(/s)?)?|-|")
@@ -40,6 +41,7 @@ def print_table(
     from rich.console import Console
     from rich.table import Table
 
+    title = visible(title)
     cells = [[cell(value) for value in row] for row in rows]
     width = output_width()
     shown, widths = fit(columns, cells, width, drop)
@@ -54,7 +56,7 @@ def print_table(
     hidden = [name for index, name in enumerate(columns) if index not in shown]
     if hidden:
         text = f"not shown at {width} columns: {', '.join(hidden)}"
-        click.echo(textwrap.fill(text, max(width, 20)))
+        echo(textwrap.fill(text, max(width, 20)))
 
 
 def operator_cell(kind: str, name: str) -> str:
@@ -127,4 +129,4 @@ def cell(value: object) -> str:
         return "-"
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
-    return str(value)
+    return visible(str(value))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import click
-
 from covp.cli.groups import option
+from covp.cli.output import echo
 from covp.evaluation import Evaluation
 from covp.report.timeline import demand_writable, timeline_of, write_trace, write_vcd
 
@@ -42,10 +41,10 @@ def save_trace(file: str, results: Mapping[str, Evaluation]) -> None:
     timelines = {name: timeline_of(result) for name, result in results.items()}
     write_trace(file, timelines)
     slices = sum(len(track.slices) for one in timelines.values() for track in one.tracks)
-    click.echo(f"{file}: {slices:,} slices{_size(file)}; open it at ui.perfetto.dev", err=True)
+    echo(f"{file}: {slices:,} slices{_size(file)}; open it at ui.perfetto.dev", err=True)
     for name, one in timelines.items():
         for note in one.notes:
-            click.echo(f"{file}: {f'{name}: ' if name else ''}{note}", err=True)
+            echo(f"{file}: {f'{name}: ' if name else ''}{note}", err=True)
 
 
 def save_vcd(file: str, result: Evaluation) -> None:
@@ -53,7 +52,7 @@ def save_vcd(file: str, result: Evaluation) -> None:
     log = result.timeline
     assert log is not None, "Wanted.accesses"
     write_vcd(file, log, result.platform.clock_hz)
-    click.echo(f"{file}: {len(log.accesses):,} accesses to registers{_size(file)}", err=True)
+    echo(f"{file}: {len(log.accesses):,} accesses to registers{_size(file)}", err=True)
 
 
 def _size(file: str) -> str:

@@ -13,7 +13,7 @@ from covp.base.request import BuildOptions, RunOptions
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
 from covp.cli.groups import GroupedCommand
-from covp.cli.output import print_json, progress
+from covp.cli.output import echo, print_json, progress
 from covp.cli.provenance import model_note
 from covp.cli.tune_report import (
     layer_record,
@@ -97,14 +97,12 @@ def tune(
         )
     else:
         note = model_note(graph.source)
-        click.echo(f"{graph.name} on {board.name}" + (f"  {note}" if note else ""))
+        echo(f"{graph.name} on {board.name}" + (f"  {note}" if note else ""))
         print_layers(found.layers)
         print_objectives(found.layers)
-        click.echo(
-            f"speed pays at most {build_options.flash_trade:,} B of flash per thousand saved"
-        )
+        echo(f"speed pays at most {build_options.flash_trade:,} B of flash per thousand saved")
         print_wrong_outputs(found.layers)
-        click.echo(f"{found}; records: {records}")
+        echo(f"{found}; records: {records}")
     return 0
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-import click
-
 from covp.base.request import Objective
+from covp.cli.output import echo
 from covp.cli.tables import operator_cell, print_table
 from covp.evaluation.tune.records import Trial, pareto_front
 from covp.evaluation.tune.tuner import LayerResult
@@ -43,7 +42,7 @@ def print_objectives(results: list[LayerResult]) -> None:
         cost = sum(spent(trial) or 0 for trial in chosen)
         flash = sum(trial.flash_bytes for trial in chosen)
         unit = _unit(chosen[0]) if chosen else "instructions"
-        click.echo(f"--optimize {objective:8} {cost:>12,} {unit} {flash:>10,} B flash")
+        echo(f"--optimize {objective:8} {cost:>12,} {unit} {flash:>10,} B flash")
 
 
 def print_wrong_outputs(results: list[LayerResult]) -> None:
@@ -51,7 +50,7 @@ def print_wrong_outputs(results: list[LayerResult]) -> None:
     for result in results:
         for trial in result.trials:
             if not trial.exact:
-                click.echo(f"OUTPUT DIFFERS: layer {result.op.index}, {trial.schedule}")
+                echo(f"OUTPUT DIFFERS: layer {result.op.index}, {trial.schedule}")
 
 
 def spent(trial: Trial) -> int | None:

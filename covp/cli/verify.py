@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from covp.cli import options
-from covp.cli.output import print_json
+from covp.cli.output import echo, print_json
 
 if TYPE_CHECKING:
     from covp.evaluation.source import SourceCheck
@@ -61,7 +61,7 @@ def verify(
 
     def progress(what: str) -> None:
         if not as_json:
-            click.echo(f"trying {what}", err=True)
+            echo(f"trying {what}", err=True)
 
     files = {model: judged(model, shapes) for model in models}
     wrong = [found for found in files.values() if not found.holds]
@@ -103,29 +103,29 @@ def _print(verdict: Verdict, files: Mapping[str, SourceCheck]) -> None:
         took = verdict.accepted.get(kind, 0)
         large = verdict.too_large.get(kind, 0)
         note = f"; {large} more did not fit the memory" if large else ""
-        click.echo(f"{kind}: {count} layers drawn, {took} taken by {verdict.accelerator}{note}")
+        echo(f"{kind}: {count} layers drawn, {took} taken by {verdict.accelerator}{note}")
     for reason, count in list(verdict.rejected.items())[:6]:
-        click.echo(f"  {count} rejected: {reason}")
+        echo(f"  {count} rejected: {reason}")
     if verdict.models:
         each = ", ".join(f"{name} {count}" for name, count in verdict.models.items())
-        click.echo(f"layers of models: {each}")
+        echo(f"layers of models: {each}")
     for model, found in files.items():
-        click.echo(f"{'' if found.holds else 'SOURCE DIFFERS: '}file of {model}: {found}")
+        echo(f"{'' if found.holds else 'SOURCE DIFFERS: '}file of {model}: {found}")
     if any(verdict.rates):
         macs, moved = verdict.rates
         each = f"{macs:.3g} MACs and " if macs else ""
-        click.echo(f"by its own time the fastest job did {each}{moved:.3g} bytes per cycle")
+        echo(f"by its own time the fastest job did {each}{moved:.3g} bytes per cycle")
 
 
 def _print_end(verdict: Verdict, seconds: float) -> None:
     """What came of it."""
     if not verdict.finished:
-        click.echo(f"{seconds:g} s of processor time were too few for all layers (--seconds)")
+        echo(f"{seconds:g} s of processor time were too few for all layers (--seconds)")
     if verdict.failure:
-        click.echo(f"FAILED: {verdict.failure}")
+        echo(f"FAILED: {verdict.failure}")
         if verdict.test:
-            click.echo(f"\nthe smallest failing layer, as a test:\n\n{verdict.test}")
+            echo(f"\nthe smallest failing layer, as a test:\n\n{verdict.test}")
         return
-    click.echo("all outputs equal the reference, and nothing beside them was written")
+    echo("all outputs equal the reference, and nothing beside them was written")
     if verdict.abuses:
-        click.echo(f"{verdict.abuses} wrong uses of the registers were rejected or harmless")
+        echo(f"{verdict.abuses} wrong uses of the registers were rejected or harmless")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from covp.cli.groups import option
+from covp.cli.output import echo
 from covp.device.wave import FIRST_CYCLES, LAYER_CYCLES, Recorded, Wave
 from covp.errors import UsageError
 
@@ -63,4 +64,4 @@ def print_wave(recorded: Recorded, layer: int | None) -> None:
     last = wave.first + recorded.cycles
     text = f"{wave.file}: cycles {wave.first:,} to {last - 1:,} of {recorded.of:,} of {where}, "
     more = "; --wave-cycles FROM:TO takes others" if last < recorded.of else ""
-    click.echo(f"{text}{size / 1e6:,.1f} MB{more}", err=True)
+    echo(f"{text}{size / 1e6:,.1f} MB{more}", err=True)

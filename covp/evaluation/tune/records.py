@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -21,6 +20,7 @@ import msgspec
 import covp.codegen.kernels  # noqa: F401  (they register their schedules)
 from covp.base.cache import cache_dir
 from covp.base.request import DEFAULT_BUILD, BuildOptions
+from covp.base.terminal import say
 from covp.chip.cores import Core, core_names
 from covp.codegen.layer import KernelRequest, schedules
 from covp.evaluation.tune.compilers import by_distance
@@ -177,7 +177,7 @@ class Records:
         self._misfits |= misfits
         for path, count in Counter(map(self._file, wrong)).items():
             text = f"{count} schedules are" if count > 1 else "one schedule is"
-            _say(f"{path}: {text} not for the layer {op.name} and skipped; remove such lines")
+            say(f"{path}: {text} not for the layer {op.name} and skipped; remove such lines")
         return [trial for trial in trials if trial.schedule in valid]
 
     def _file(self, trial: Trial) -> Path | None:
@@ -221,7 +221,7 @@ def read_trials(path: Path) -> list[Trial]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        _say(f"{path} cannot be read: {error.strerror}; its trials are missing")
+        say(f"{path} cannot be read: {error.strerror}; its trials are missing")
         return []
     try:
         return _decoder.decode_lines(content)
@@ -239,12 +239,8 @@ def _read_one_by_one(path: Path, lines: list[bytes]) -> list[Trial]:
             damaged.append(number)
     if damaged not in ([], [len(lines)]):
         count = f"{len(damaged)} of {len(lines)} lines are" if len(damaged) > 1 else "one line is"
-        _say(f"{path}:{damaged[0]}: {count} damaged and skipped; remove what is no trial")
+        say(f"{path}:{damaged[0]}: {count} damaged and skipped; remove what is no trial")
     return trials
-
-
-def _say(text: str) -> None:
-    print(f"covp: {text}", file=sys.stderr)
 
 
 def append_trials(path: Path, trials: Iterable[Trial]) -> None:

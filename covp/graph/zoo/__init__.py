@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from covp.base.cache import cache_dir
+from covp.base.terminal import say
 from covp.errors import CovpError, UsageError, near_misses
 from covp.graph.zoo.catalog import CATALOG, Entry
 
@@ -83,7 +83,7 @@ def find(name: str) -> ZooModel:
         if path.is_file():
             if _is_official(path, wanted):
                 return _found(wanted, path, "official")
-            print(f"covp: {path} is damaged: run `covp models fetch {name}`", file=sys.stderr)
+            say(f"{path} is damaged: run `covp models fetch {name}`")
     from covp.graph.zoo.synthetic import synthetic_path
 
     return _found(wanted, synthetic_path(name), "synthetic")
