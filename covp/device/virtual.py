@@ -208,7 +208,7 @@ class VirtualDevice(VirtualMachine, Closing):
                 pc = self._advance(pc, _NOWHERE, None)
                 if self.core.execution.at_breakpoint:
                     return True
-                self.write_register("pc", pc | self.core.thumb)
+                self.write_register("pc", pc)
         return False
 
     def step(self, watch: bool = False) -> None:
@@ -247,7 +247,7 @@ class VirtualDevice(VirtualMachine, Closing):
         self.core.sleep.wake()
         try:
             pc = self.core.execution.step(self.read_register("pc") & ~1)
-            self.write_register("pc", pc | self.core.thumb)
+            self.write_register("pc", pc)
         except DeviceFault as fault:
             raise self.board.explain(fault, self.core) from fault.__cause__
         finally:

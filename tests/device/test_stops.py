@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
 
 import pytest
@@ -9,6 +10,8 @@ from unicorn.riscv_const import UC_RISCV_REG_MEPC
 
 from covp.chip.platform_file import load_platform
 from covp.device.virtual import VirtualDevice
+from covp.errors import DeviceFault
+from tests.conftest import Loaded
 
 # what covp executes itself, as it may let a pending interrupt in, and what it does not
 RISCV = {
@@ -86,3 +89,15 @@ def _loaded(platform: str, start: int, parts: list[bytes], returns_to: int) -> V
     if platform == "riscv32":
         device.engine.reg_write(UC_RISCV_REG_MEPC, returns_to)
     return device
+
+
+def test_a_step_over_a_jump_to_an_even_address(program: Callable[..., Loaded]) -> None:
+    """Armv7-M has no Arm state: the fault comes with the next step, as it does in a run."""
+    loaded = program("cortex-m4", "start: ldr r0, =0x08000100\n bx r0\nend: b end\n.ltorg")
+    device = loaded.device
+    device.write_register("pc", loaded.labels["start"])
+    for _ in range(2):
+        device.step()
+    with pytest.raises(DeviceFault, match="illegal instruction") as caught:
+        device.step()
+    assert caught.value.pc == 0x08000100

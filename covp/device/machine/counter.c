@@ -298,6 +298,7 @@ EXPORT bool on_invalid_instruction(uc_engine *uc, void *user) {
 EXPORT void machine_start(Machine *m) {
     switch_bucket(m, 0);
     end_last(m, m->pc, NOWHERE);
+    m->starts = true;
 }
 
 /* The last block led to pc, and none follows: an exception is entered there, or the program is over. */

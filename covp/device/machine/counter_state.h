@@ -214,6 +214,7 @@ typedef struct Machine {
     struct Shadow *shadow; /* memory is checked; see shadow.h. NULL: it is not */
     uint32_t lacks_memory; /* why nothing ran, or what ran does not count: see reserve.h */
     /* Only the native side. */
+    bool starts;               /* a program: there was no run of it yet */
     bool lost;                 /* counts, as there was no memory for them */
     Block **chunks;
     uint64_t block_start;      /* cycle in which the block started, where there are caches */

@@ -249,9 +249,14 @@ class EmulatedCore:
         return int(self.engine.reg_read(self._register(name)))
 
     def write_register(self, name: str, value: int) -> None:
-        """Change a register. Raises DeviceError: none of that name, or the pc of a running core."""
+        """Change a register. Raises DeviceError: none of that name, or the pc of a running core.
+
+        An even pc leaves Arm's Thumb state as it is, an odd one sets it.
+        """
         if name == "pc" and self.execution.running:
             raise DeviceError("the pc cannot be changed while an instruction is executed")
+        if name == "pc" and self.thumb:
+            value |= self.read_register("xpsr") >> 24 & 1
         self.engine.reg_write(self._register(name), value & 0xFFFFFFFF)
 
     def registers(self) -> dict[str, int]:

@@ -38,6 +38,8 @@ static bool ended_plainly(const Machine *m, int status, uint64_t stop) {
 
 /* Run from `pc`, with the Thumb bit, until `stop`; the emulator's error number, 0 for none.
  *
+ * A core that a jump to an even address has left without the Thumb state is in it again when a program starts.
+ *
  * Where memory is short `lacks_memory` says so.
  *
  * exactly: blocks of code end at the stop, too.
@@ -48,6 +50,8 @@ EXPORT int machine_run(Machine *m, uc_engine *uc, uint64_t pc, uint64_t stop, in
     m->lacks_memory = m->lost ? HAS_LOST : has_reserve() ? 0 : LACKS_RESERVE;
     m->plain_end = 0;
     if (m->lacks_memory) return 0;
+    if (!m->starts && m->xpsr && !m->reg_read(uc, (int)m->xpsr, &value) && !(value & THUMB_STATE)) pc &= ~1ull;
+    m->starts = false;
     m->honours_stop = !exactly && stop == m->stop_at;
     Machine *outer = running;
     running = m;

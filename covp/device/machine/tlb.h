@@ -10,7 +10,7 @@ typedef struct { uint64_t paddr; uint32_t perms; } UcTlbEntry;
 enum { UC_MEM_STORE = 17, UC_MEM_FETCH = 18 };
 enum { UC_PROT_READ = 1, UC_PROT_WRITE = 2, UC_PROT_RW = 3, UC_PROT_EXEC = 4, UC_PROT_RWX = 7 };
 /* The IT bits of xPSR: 26-25 and 15-10. */
-enum { IT_BITS = 0x0600fc00 };
+enum { IT_BITS = 0x0600fc00, THUMB_STATE = 1 << 24 };
 
 /* Before a fill Unicorn restores the state of the accessing instruction, with the IT bits as they are
  * in the middle of an IT block, and goes on without taking them back: the next block of code would
