@@ -101,3 +101,16 @@ def test_a_step_over_a_jump_to_an_even_address(program: Callable[..., Loaded]) -
     with pytest.raises(DeviceFault, match="illegal instruction") as caught:
         device.step()
     assert caught.value.pc == 0x08000100
+
+
+@pytest.mark.parametrize("name", ["cortex-m0plus", "cortex-m4", "riscv32"])
+def test_a_step_past_the_end_of_memory(name: str) -> None:
+    """It is a fault, and no step without an end."""
+    with VirtualDevice(load_platform(name)) as device:
+        end, thumb = device.platform.flash.end, device.core.thumb
+        device.write(end - 4, bytes.fromhex("00bf00bf" if thumb else "01000100"))
+        device.write_register("pc", (end - 2) | thumb)
+        with pytest.raises(DeviceFault, match="unmapped fetch") as caught:
+            for _ in range(2):
+                device.step()
+        assert caught.value.address == end and device.instructions == 1

@@ -385,6 +385,8 @@ class Execution:
         """Execute the one instruction at ``pc``, interrupts masked; returns the next pc."""
         before = self._counter.state.instructions
         after = pc + self._size(pc)
+        if not self._counter.opcode(pc):
+            self._engine.ctl_flush_tb()  # an end of a run outside the memory has no address there
         while True:
             self.forget_code(pc, 6)
             next_pc = self.run(pc, after, before + 1, masked=True)
