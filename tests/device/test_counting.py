@@ -11,6 +11,8 @@ import pytest
 
 import covp.device.machine.execution as execution
 import covp.device.machine.mmio as mmio
+from covp.chip.platform_file import load_platform
+from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, DeviceFault
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
@@ -440,3 +442,16 @@ def test_blocks_add_up(program):
     assert sum(block.total_cycles for block in blocks) == stop.cycles
     inner = [block for block in blocks if block.address == loaded.labels["inner"]]
     assert [(block.instructions, block.count) for block in inner] == [(2, 6)]
+
+
+def test_a_fault_counts_the_code_that_is_there_now():
+    """Two instructions of two bytes are replaced by one of four, before a load that faults."""
+    with VirtualDevice(load_platform("riscv32")) as device:
+        start = device.platform.flash.start
+        device.write_register("a4", 0x60000000)
+        for before, count in (("01000100", 2), ("13000000", 1), ("01000100", 2)):
+            device.write(start, bytes.fromhex(before + "03250700"))  # lw a0, 0(a4)
+            counted = device.instructions
+            with pytest.raises(DeviceFault, match="unmapped read"):
+                device.execute(start, start + 8)
+            assert device.instructions - counted == count

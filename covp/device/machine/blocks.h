@@ -386,6 +386,13 @@ static void decode_again(Machine *m, Block *b) {
     if (renew(m, b, NULL)) renew_after(m, b, last, DEPTH);
 }
 
+/* As `find` makes it, of the bytes that are there now. */
+static Block *find_current(Machine *m, uint32_t address, uint32_t size) {
+    Block *b = find(m, address, size, true);
+    if (b && !is_current(m, b)) decode_again(m, b);
+    return b;
+}
+
 /* Custom instructions have changed. */
 EXPORT void machine_decode_all(Machine *m) {
     uint64_t known = m->all_count;

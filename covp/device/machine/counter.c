@@ -312,7 +312,7 @@ EXPORT void machine_led_to(Machine *m, uint32_t pc) {
 
 /* The part of a block before pc, as a block; an empty one where there is no memory for it. */
 static Block *start_of(Machine *m, const Block *b, uint32_t pc) {
-    Block *part = find(m, b->address, pc - b->address, true);
+    Block *part = find_current(m, b->address, pc - b->address);
     if (!part) return &m->nowhere;
     for (uint32_t n = 0; n < BEFORE; n++) follow(m, part, FALLEN + n, b->version->before[n]);
     return part;
@@ -367,7 +367,7 @@ EXPORT uint32_t machine_opcode(const Machine *m, uint32_t address) {
 
 /* Count one instruction that the host executed. */
 EXPORT void machine_count_one(Machine *m, uint32_t address, uint32_t size) {
-    Block *b = find(m, address, size, true);
+    Block *b = find_current(m, address, size);
     if (!b) return;
     end_last(m, address, m->fall_through);
     count_attended(m, b, address);
