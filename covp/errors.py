@@ -169,7 +169,8 @@ class DeviceFault(DeviceError):
     Attributes:
         kind: one of `FaultKind`.
         pc: address of the faulting instruction; None where it is not known.
-        address: address of the access, or None where there is none.
+        address: address of the access, of its first byte in a page that there is not where it
+            crosses into one; or None where there is none.
         size: bytes of the access, or None.
         symbol: "function+0x12" of the pc, or None.
         source: "file.c:12" of the pc, or None.

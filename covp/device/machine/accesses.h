@@ -7,17 +7,22 @@
 #include "caches.h"
 #include "counter_state.h"
 #include "ghosts.h"
+#include "given_up.h"
 #include "misaligned.h"
 #include "shadow.h"
 #include "tlb.h"
 #include "varied.h"
 
-enum { UC_MEM_WRITE = 17 };
+enum { UC_MEM_WRITE = 17, UC_MEM_WRITE_UNMAPPED = 20, UC_MEM_WRITE_PROT = 22 };
 
 /* The core loads or stores; whether it may. `index`: of the instruction in its block. */
 static bool look_at_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t size, bool writes,
                            uint32_t index) {
     if (m->shadow && !check_access(m, uc, address, size, writes, index)) return false;
+    if (address & (size - 1) & (WORD - 1) && must_align(m, instruction_at(m->last, index))) {
+        refuse_misaligned(m, address, size);
+        return false;
+    }
     if (!m->counts_accesses) return true;
     meet(m, index, address, size);
     const Region *region = region_of(m, address);
@@ -28,21 +33,6 @@ static bool look_at_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t
     return true;
 }
 
-/* A store that the core does not do will be done before the emulator stops. */
-static void keep_before(Machine *m, uint32_t address, uint32_t size) {
-    const uint8_t *at = host_bytes(m, address, size);
-    if (!at || size > sizeof m->before) return;
-    memcpy(m->before, at, size);
-    m->stored_at = address;
-    m->stored = size;
-}
-
-/* The run is over: undo it. */
-static void undo_store(Machine *m) {
-    if (m->stored) memcpy((uint8_t *)host_bytes(m, m->stored_at, m->stored), m->before, m->stored);
-    m->stored = 0;
-}
-
 /* Whether the core does an access, where Unicorn itself calls before it. */
 static bool may_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t size, bool writes) {
     uint64_t pc = 0;
@@ -50,23 +40,44 @@ static bool may_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t siz
     uint32_t place = place_of(m->last, (uint32_t)pc & ~1u);
     if (!look_at_access(m, uc, address, size, writes, place)) return false;
     if (!m->counts_accesses) meet(m, place, address, size);
-    if (!(address & (size - 1) & (WORD - 1)) || !must_align(m, instruction_at(m->last, place))) return true;
-    refuse_misaligned(m, address, size);
-    return false;
+    return true;
 }
 
-/* Such an access is done before the emulator leaves. Before this hook it restores the state of the
- * accessing instruction, see tlb.h.
- */
-EXPORT void on_access(uc_engine *uc, int type, uint64_t address, int size, int64_t value,
+/* An address as the core has it: stores to a flash with a controller go to its window, see tlb.h. */
+static uint32_t core_address(const Machine *m, uint64_t address) {
+    bool is_window = m->flash_bytes && address - m->store_window < m->flash_bytes;
+    return is_window ? m->flash_start + (uint32_t)(address - m->store_window) : (uint32_t)address;
+}
+
+/* Unicorn itself calls before an access, with the state of the accessing instruction. False: it is given up. */
+static bool admit_hooked(Machine *m, uc_engine *uc, uint32_t address, uint32_t size, bool writes) {
+    keep_registers(m, uc);
+    begin_access(m, address, size);
+    if (!may_access(m, uc, address, size, writes)) give_up(m);
+    return !m->given_up;
+}
+
+EXPORT void on_access(uc_engine *uc, int type, uint64_t address64, int size, int64_t value,
                       void *user) {
     (void)value;
     Machine *m = user;
     bool writes = type == UC_MEM_WRITE;
-    if (m->xpsr) clear_it_bits(m, uc);
-    if (may_access(m, uc, (uint32_t)address, (uint32_t)size, writes)) return;
-    if (writes) keep_before(m, (uint32_t)address, (uint32_t)size);
-    m->emu_stop(uc);
+    uint32_t address = core_address(m, address64);
+    if (!m->given_up && !admit_hooked(m, uc, address, (uint32_t)size, writes)) m->emu_stop(uc);
+    if (writes) keep_before(m, address, (uint32_t)size);
+}
+
+/* There is no such memory. Of an access that crosses into it the part there is told. */
+EXPORT bool on_invalid_access(uc_engine *uc, int type, uint64_t address64, int size, int64_t value,
+                              void *user) {
+    (void)value;
+    Machine *m = user;
+    uint32_t address = core_address(m, address64);
+    bool is_known = address - m->access_address < m->access_size;
+    bool writes = type == UC_MEM_WRITE_UNMAPPED || type == UC_MEM_WRITE_PROT;
+    if (!m->given_up && !is_known) admit_hooked(m, uc, address, (uint32_t)size, writes);
+    give_up(m);
+    return false;
 }
 
 #endif

@@ -61,6 +61,7 @@ EXPORT void machine_free(Machine *m) {
     free(m->chunks);
     free(m->code_pages);
     free(m->slow_accesses);
+    if (m->context) m->context_free(m->context);
     free(m->customs);
     free(m->watched);
     free(m->all);
@@ -200,6 +201,10 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
 
 /* A block whose predecessor has to be followed by something, or that has to be itself. */
 static void on_attended_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t size) {
+    if (m->given_up) {
+        stop_before(m, uc);
+        return;
+    }
     if (m->pending) execute_pending(m, uc, address);
     if (!size) { /* its first instruction faults when it is translated: nothing runs */
         if (m->honours_stop && address == m->stop_at) end_at_stop(m, uc);
@@ -259,17 +264,6 @@ EXPORT void on_new_edge(uc_engine *uc, UcTb *current, UcTb *previous, void *user
     Machine *m = user;
     Block *b = find(m, (uint32_t)current->pc, current->size, false);
     if (b) decode_again(m, b);
-}
-
-EXPORT bool on_invalid_access(uc_engine *uc, int type, uint64_t address, int size, int64_t value,
-                              void *user) {
-    (void)uc;
-    (void)value;
-    Machine *m = user;
-    m->access_type = (uint32_t)type;
-    m->access_address = (uint32_t)address;
-    m->access_size = (uint32_t)size;
-    return false;
 }
 
 /* An instruction whose condition holds is executed. */

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -50,6 +49,13 @@ _HOOKS = (
     (uc.UC_HOOK_TLB_FILL, "on_tlb_fill"),
     (uc.UC_HOOK_INTR, "on_exception"),
     (uc.UC_HOOK_INSN_INVALID, "on_invalid_instruction"),
+)
+
+_INVALID = (
+    uc.UC_HOOK_MEM_READ_UNMAPPED
+    | uc.UC_HOOK_MEM_WRITE_UNMAPPED
+    | uc.UC_HOOK_MEM_READ_PROT
+    | uc.UC_HOOK_MEM_WRITE_PROT
 )
 
 _Item = TypeVar("_Item", bound=ctypes.Structure)
@@ -164,7 +170,7 @@ class Counter:
         if caches.has_data or timing.slow_speeds > MAX_TABLES:
             self.look_at_accesses()
         if not self.inlines:
-            self._hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, "on_access")
+            self._look_at_accesses_by_hooks()
 
     @property
     def native(self) -> int:
@@ -188,6 +194,15 @@ class Counter:
     def led_to(self, pc: int) -> None:
         """The latest block led to ``pc``, where an exception is entered or the program is over."""
         self._library.machine_led_to(self._machine, pc)
+
+    def _look_at_accesses_by_hooks(self) -> None:
+        """Let Unicorn call before each access: where calls are not inlined."""
+        for name in ("context_alloc", "context_save", "context_restore", "context_free"):
+            setattr(
+                self.state, name, ctypes.cast(getattr(self._uclib, f"uc_{name}"), pointer).value
+            )
+        self._hook(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, "on_access")
+        self._hook(_INVALID, "on_invalid_access")
 
     def _hook(self, kind: int, function: str) -> ctypes.c_size_t:
         handle = ctypes.c_size_t()
@@ -252,19 +267,6 @@ class Counter:
         table = np.frombuffer(memoryview(words), np.int64)
         return table.reshape(self._bucket_count, MAX_REGIONS, 3)[:, : self.state.region_count]
 
-    @contextlib.contextmanager
-    def watching_accesses(self) -> Iterator[None]:
-        """Let the state's access_* describe accesses that fail; code must be translated anew.
-
-        Not always on: with such a hook Unicorn takes stores 15 times as slowly.
-        """
-        invalid = uc.UC_HOOK_MEM_UNMAPPED | uc.UC_HOOK_MEM_PROT
-        handle = self._hook(invalid, "on_invalid_access")
-        try:
-            yield
-        finally:
-            self._uclib.uc_hook_del(self._engine, handle)
-
     def close(self) -> None:
         """Free the native side; the engine must be closed before."""
         if self._machine:
@@ -309,6 +311,11 @@ class Counter:
         """Stop before the next block. For callbacks, where uc_emu_stop would harm."""
         self.state.fresh = 0
         self.state.limit = 0
+
+    def give_up_access(self) -> None:
+        """The access that is being made ends the run. For callbacks, beside uc_emu_stop."""
+        self.state.given_up = True
+        self.request_stop()
 
     def limit_cycles(self, cycle: int) -> None:
         """Stop the run before the first block at that total of cycles."""

@@ -30,6 +30,9 @@ typedef int (*reg_read_fn)(uc_engine *uc, int id, void *value);
 typedef int (*hook_add_fn)(uc_engine *uc, size_t *handle, int type, void *callback, void *user,
                            uint64_t begin, uint64_t end, ...);
 typedef int (*reg_write_fn)(uc_engine *uc, int id, const void *value);
+typedef int (*context_alloc_fn)(uc_engine *uc, void **context);
+typedef int (*context_fn)(uc_engine *uc, void *context);
+typedef int (*context_free_fn)(void *context);
 typedef int (*emu_start_fn)(uc_engine *uc, uint64_t pc, uint64_t stop, uint64_t timeout, size_t count);
 
 enum { CHUNK_BITS = 18, CHUNK_BLOCKS = 1 << (CHUNK_BITS - 1), CHUNKS = 1 << (32 - CHUNK_BITS) };
@@ -156,6 +159,10 @@ enum { CAUSE_WAITED = CAUSES, CAUSE_EXCEPTIONS, ALL_CAUSES };
 /* Instructions, and cycles by cause. */
 typedef struct { uint64_t instructions, by[ALL_CAUSES]; } Spending;
 
+enum { MOST_KEPT = 512 };
+/* A byte of memory as it was. */
+typedef struct { uint32_t address; uint8_t byte; } KeptByte;
+
 /* Bytes: loaded, stored, and of the instructions that ran. */
 typedef struct { uint64_t read, written, fetched; } Moved;
 
@@ -170,8 +177,8 @@ typedef struct Machine {
     uint32_t special;     /* 1: ... because of an instruction in it, at special_pc */
     uint32_t special_pc;
     uint32_t interrupt;   /* 1 + number of the exception that ended the run, or 0 */
-    uint32_t access_type; /* uc_mem_type of the access that ended the run, or 0 */
-    uint32_t access_address, access_size;
+    uint32_t given_up;    /* 1: the run ended at the access of access_*; see given_up.h */
+    uint32_t access_address, access_size; /* of the latest access that was looked at; 0 bytes: none */
     uint32_t is_thumb;
     uint32_t bucket;
     uint32_t region_count;
@@ -212,6 +219,9 @@ typedef struct Machine {
     uint32_t honours_stop; /* 1: the run ends before `stop_at` */
     uint32_t counts_accesses; /* 1: loads and stores are counted, with their bytes and waits */
     struct Shadow *shadow; /* memory is checked; see shadow.h. NULL: it is not */
+    context_alloc_fn context_alloc;
+    context_fn context_save, context_restore; /* NULL where calls are inlined */
+    context_free_fn context_free;
     uint32_t lacks_memory; /* why nothing ran, or what ran does not count: see reserve.h */
     /* Only the native side. */
     bool starts;               /* a program: there was no run of it yet */
@@ -262,8 +272,10 @@ typedef struct Machine {
     uint64_t idle[ALL_CAUSES - CAUSES]; /* cycles in which no code ran */
     struct Segments *segments; /* see segments.h; NULL: none are kept */
     struct Timeline *timeline; /* see timeline.h; NULL: nothing is logged */
-    uint8_t before[8];    /* where the emulator stops after a store: what it has stored over, ... */
-    uint32_t stored_at, stored; /* ... at an address, and how many bytes */
+    KeptByte kept[MOST_KEPT]; /* what the access, and what follows if it is given up, store over, ... */
+    uint32_t kept_count;
+    void *context;        /* ... and the registers before it, ... */
+    bool has_context;     /* ... if it is in an IT block */
     struct Machine *other_machine;
 } Machine;
 

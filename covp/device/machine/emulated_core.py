@@ -129,8 +129,8 @@ class EmulatedCore:
         )  # fmt: skip
         self.execution = Execution(
             core, self._engine, self.counter, self.mmio, self.watchpoints, self.csrs, clock,
-            self.interrupts, self.custom, FaultReader(platform, core, self.counter), self.sleep,
-            divider,
+            self.interrupts, self.custom,
+            FaultReader(platform, core, self._engine, self.counter), self.sleep, divider,
         )  # fmt: skip
         if isinstance(self.interrupts, Nvic):
             caches = CacheRegisters(platform.caches, self.counter.data_cache)

@@ -28,14 +28,6 @@ from covp.hardware.interrupt import InterruptController
 
 # Instructions between two checks of the time limit and Ctrl-C: well under a tenth of a second.
 SLICE = 20_000_000
-_ACCESS_ERRORS = (
-    uc.UC_ERR_READ_UNMAPPED,
-    uc.UC_ERR_WRITE_UNMAPPED,
-    uc.UC_ERR_FETCH_UNMAPPED,
-    uc.UC_ERR_WRITE_PROT,
-    uc.UC_ERR_READ_PROT,
-    uc.UC_ERR_FETCH_PROT,
-)
 _ARM_HINTS = (0xBF10, 0xBF20)  # yield, wfe: the emulator stops after them
 
 
@@ -340,9 +332,6 @@ class Execution:
     def _raise_fault(self, end: RunEnd) -> None:
         if not end.status and not self._counter.state.interrupt:
             return
-        if end.status in _ACCESS_ERRORS:
-            self._left_at(end.pc)
-            self._repeat_access(end.pc)
         fault = self._faults.fault(end.pc, self._register("sp"), end.status)
         self._left_at(end.pc if fault.pc is None else fault.pc)
         raise fault
@@ -430,16 +419,6 @@ class Execution:
     def _left_at(self, pc: int) -> None:
         if not self._counter.state.fresh:
             self._counter.left_at(pc)
-
-    def _repeat_access(self, pc: int) -> None:
-        """Let the instruction at ``pc`` fail once more, to learn its address and size."""
-        counter = self._counter
-        with counter.watching_accesses():
-            self._engine.ctl_flush_tb()
-            counter.begin(1 << 63)
-            # alone: before a block with an instruction that covp executes the counter would stop
-            counter.run(pc | self._thumb, pc + self._size(pc), exactly=True)
-        self._engine.ctl_flush_tb()
 
     def _register(self, name: str) -> int:
         return int(self._engine.reg_read(self._ids[name]))

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from unicorn import unicorn_const as uc
+from unicorn.unicorn_py3.unicorn import Uc
 
 from covp.chip.cores import Core
 from covp.chip.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
 from covp.chip.platform_file import Platform
 from covp.device.machine.counter import Counter
+from covp.device.machine.engine import register_id
+from covp.device.machine.thumb_addresses import aligned_access
 from covp.errors import DeviceFault, FaultKind
+from covp.hardware.peripheral_map import PAGE
 
-_ACCESS_KINDS: dict[int, FaultKind] = {
-    uc.UC_MEM_READ_UNMAPPED: "unmapped read",
-    uc.UC_MEM_WRITE_UNMAPPED: "unmapped write",
-    uc.UC_MEM_FETCH_UNMAPPED: "unmapped fetch",
-    uc.UC_MEM_WRITE_PROT: "write to read-only memory",
-    uc.UC_MEM_READ_PROT: "unmapped read",
-    uc.UC_MEM_FETCH_PROT: "unmapped fetch",
+_PERMISSIONS = {
+    uc.UC_ERR_READ_UNMAPPED: uc.UC_PROT_READ,
+    uc.UC_ERR_WRITE_UNMAPPED: uc.UC_PROT_WRITE,
+    uc.UC_ERR_FETCH_UNMAPPED: uc.UC_PROT_EXEC,
+    uc.UC_ERR_READ_PROT: uc.UC_PROT_READ,
+    uc.UC_ERR_WRITE_PROT: uc.UC_PROT_WRITE,
+    uc.UC_ERR_FETCH_PROT: uc.UC_PROT_EXEC,
 }
+"""What a page lacks, by Unicorn's status."""
+_LONGEST = 4
+"""Bytes of an instruction."""
 # Exception numbers as the emulator reports them.
 _ARM_EXCEPTIONS: dict[int, tuple[FaultKind, str]] = {
     1: ("illegal instruction", "undefined instruction"),
     2: ("unhandled exception", "SVC, and there is no handler"),
     3: ("unmapped fetch", "the instruction cannot be fetched"),
-    4: ("misaligned access", "this core needs aligned addresses here"),
     7: ("breakpoint", "BKPT"),
     8: ("unhandled exception", "exception return outside a handler"),
     17: ("illegal instruction", "no such coprocessor, or it is off"),
@@ -40,7 +46,7 @@ _RISCV_EXCEPTIONS: dict[int, tuple[FaultKind, str]] = {
     8: ("unhandled exception", "ecall, and there is no handler"),
     11: ("unhandled exception", "ecall, and there is no handler"),
 }
-_SVC = 2
+_SVC, _UNALIGNED = 2, 4
 _RISCV_PAST = (2, 3, 8, 11)
 """Exceptions at which the emulator's pc is past the instruction."""
 _EBREAK = (0x00100073, 0x9002)
@@ -52,17 +58,18 @@ class FaultReader:
     Args:
         platform: its memory map.
         core: whose exceptions these are.
-        counter: of the core.
+        engine, counter: of the core.
     """
 
-    def __init__(self, platform: Platform, core: Core, counter: Counter) -> None:
-        self._platform, self._core, self._counter = platform, core, counter
+    def __init__(self, platform: Platform, core: Core, engine: Uc, counter: Counter) -> None:
+        self._platform, self._core = platform, core
+        self._engine, self._counter = engine, counter
         self._is_arm = core.architecture == "arm"
 
     def fault(self, pc: int, sp: int, status: int) -> DeviceFault:
         """The fault that ended a run with the core's pc and sp."""
-        if self._counter.state.access_type:
-            return self._access(pc, sp)
+        if status in _PERMISSIONS:
+            return self._access(pc, sp, _PERMISSIONS[status])
         if self._counter.state.interrupt:
             return self._exception(pc)
         if status == uc.UC_ERR_INSN_INVALID:
@@ -88,22 +95,52 @@ class FaultReader:
         detail = f"opcode 0x{self._counter.opcode(pc):x}: {self._core.name} does not have it"
         return DeviceFault("illegal instruction", pc=pc, detail=detail)
 
-    def _access(self, pc: int, sp: int) -> DeviceFault:
+    def _unaligned(self, pc: int) -> DeviceFault:
+        """The emulator itself found the misaligned access at ``pc``, and does not say where."""
+        state = self._counter.state
+        found = aligned_access(self._counter.opcode(pc), self._register)
+        if found is None:
+            return DeviceFault("misaligned access", pc=pc)
+        state.access_address, state.access_size = found
+        return self.misaligned(pc)
+
+    def _register(self, name: str) -> int:
+        return int(self._engine.reg_read(register_id("arm", name)))
+
+    def _access(self, pc: int, sp: int, lacks: int) -> DeviceFault:
         state, platform = self._counter.state, self._platform
-        address, kind = state.access_address, _ACCESS_KINDS[state.access_type]
-        if kind == "unmapped fetch":
-            return DeviceFault(kind, pc=pc, address=address, detail="a jump out of the memory")
-        if kind == "write to read-only memory":
-            region = platform.region_of(address)
-            detail = region.name if region is not None else ""
+        if lacks == uc.UC_PROT_EXEC:
+            address = self._refused(pc, _LONGEST, lacks)
+            detail = "a jump out of the memory"
+            return DeviceFault("unmapped fetch", pc=pc, address=address, detail=detail)
+        address = self._refused(state.access_address, state.access_size, lacks)
+        kind: FaultKind = "unmapped write" if lacks == uc.UC_PROT_WRITE else "unmapped read"
+        region = platform.region_of(address)
+        if region is not None:
+            kind, detail = "write to read-only memory", region.name
         elif is_stack_overflow(platform, address, sp):
             kind, detail = "stack overflow", stack_overflow_detail(platform, sp)
         else:
             detail = nearest_region(platform, address)
         return DeviceFault(kind, pc=pc, address=address, size=state.access_size, detail=detail)
 
+    def _refused(self, address: int, size: int, lacks: int) -> int:
+        """Return the first byte of an access in a page that lacks a permission."""
+        last = address + size - 1
+        if self._allows(address, lacks) and last // PAGE != address // PAGE:
+            return last // PAGE * PAGE & 0xFFFFFFFF
+        return address
+
+    def _allows(self, address: int, permission: int) -> bool:
+        return any(
+            first <= address <= last and permissions & permission
+            for first, last, permissions in self._engine.mem_regions()
+        )
+
     def _exception(self, pc: int) -> DeviceFault:
         number = self._counter.state.interrupt - 1
+        if self._is_arm and number == _UNALIGNED:
+            return self._unaligned(pc)
         if self._is_arm and number == _SVC:
             pc -= 2
         elif not self._is_arm and number in _RISCV_PAST:

@@ -127,6 +127,8 @@ class MmioPort:
     # -- the emulator's callbacks -------------------------------------------------------------
 
     def _on_load(self, engine: Uc, offset: int, size: int, page: int) -> int:
+        if self._counter.state.given_up:
+            return 0  # the emulator goes on in an IT block, the core does not
         try:
             base, peripheral = self._find(page + offset, size, is_store=False)
             offset += page - base
@@ -146,6 +148,8 @@ class MmioPort:
             return 0
 
     def _on_store(self, engine: Uc, offset: int, size: int, value: int, page: int) -> None:
+        if self._counter.state.given_up:
+            return
         try:
             base, peripheral = self._find(page + offset, size, is_store=True)
             offset += page - base
@@ -174,6 +178,8 @@ class MmioPort:
         flash: tuple[Region, FlashController],
     ) -> None:
         region, controller = flash
+        if self._counter.state.given_up:
+            return
         try:
             if not controller.is_programming:
                 controller.refuse_store()
@@ -215,6 +221,7 @@ class MmioPort:
         if self._is_conditional(block):
             return True
         self.locating = True
+        self._counter.give_up_access()
         self._engine.emu_stop()
         return False
 
@@ -247,6 +254,7 @@ class MmioPort:
             error.__cause__ = cause
         if self.pending is None:
             self.pending = error
+        self._counter.give_up_access()
         self._engine.emu_stop()
 
     def _name_at(self, address: int) -> str:

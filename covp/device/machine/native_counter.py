@@ -134,7 +134,7 @@ class MachineState(ctypes.Structure):
         ("instructions", u64), ("cycles", u64), ("limit", u64), ("ceiling", u64),
         ("cycle_limit", u64),
         ("fresh", u32), ("stopped", u32), ("special", u32), ("special_pc", u32),
-        ("interrupt", u32), ("access_type", u32), ("access_address", u32), ("access_size", u32),
+        ("interrupt", u32), ("given_up", u32), ("access_address", u32), ("access_size", u32),
         ("is_thumb", u32), ("bucket", u32), ("region_count", u32),
         ("regions", _Region * MAX_REGIONS),
         ("misaligned", u32), ("all_aligned", u32), ("emu_stop", pointer),
@@ -150,7 +150,9 @@ class MachineState(ctypes.Structure):
         ("store_window", u64), ("flash_start", u32), ("flash_bytes", u32),
         ("emu_start", pointer), ("pc_register", u32), ("wait_bytes", u32), ("pc", u32),
         ("plain_end", u32), ("explains", u32), ("honours_stop", u32),
-        ("counts_accesses", u32), ("shadow", pointer), ("lacks_memory", u32),
+        ("counts_accesses", u32), ("shadow", pointer), ("context_alloc", pointer),
+        ("context_save", pointer), ("context_restore", pointer), ("context_free", pointer),
+        ("lacks_memory", u32),
     )  # fmt: skip
 
 

@@ -13,7 +13,8 @@ EXPORT void machine_begin(Machine *m, uint64_t ceiling, uint64_t cycle_limit, ui
     m->fresh = 1;
     m->limit = 0;
     m->stopped = m->special = m->misaligned = m->breakpoint = 0;
-    m->interrupt = m->access_type = m->pending = m->retranslate = 0;
+    m->interrupt = m->pending = m->retranslate = 0;
+    m->given_up = m->access_size = 0;
 }
 
 /* End runs that are given this stop before it, so that the emulator does not: it translates the code around
@@ -30,7 +31,7 @@ EXPORT void machine_set_stop(Machine *m, uint32_t stop) {
 
 /* Whether the run came to `stop` with nothing to attend to, and did not wait just before it. */
 static bool ended_plainly(const Machine *m, int status, uint64_t stop) {
-    uint32_t attention = m->stopped | m->special | m->misaligned | m->interrupt | m->pending | m->retranslate;
+    uint32_t attention = m->stopped | m->special | m->misaligned | m->given_up | m->interrupt | m->pending | m->retranslate;
     attention |= m->lost;
     if (m->shadow) attention |= m->shadow->found;
     return !status && !attention && m->pc == stop && !lies_in(m->last, m->pc - m->wait_bytes);
@@ -57,9 +58,9 @@ EXPORT int machine_run(Machine *m, uc_engine *uc, uint64_t pc, uint64_t stop, in
     running = m;
     int status = m->emu_start(uc, pc, m->honours_stop ? no_address : stop, 0, 0);
     running = outer;
+    take_back(m, uc);
     m->reg_read(uc, (int)m->pc_register, &value);
     m->pc = (uint32_t)value & ~m->is_thumb;
-    undo_store(m);
     m->plain_end = ended_plainly(m, status, stop);
     if (m->lost) m->lacks_memory = HAS_LOST;
     return status;

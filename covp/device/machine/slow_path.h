@@ -8,21 +8,20 @@
 #define COVP_SLOW_PATH_H
 
 #include "emulator.h"
+#include "given_up.h"
 #include "misaligned.h"
 #include "tlb.h"
 #include "varied.h"
 
 /* -- leaving after an access ------------------------------------------------------------------------ */
 
-/* Something asks to leave, and the access at `from` in translated code is done. Inside an IT block the
- * emulator leaves at its end.
- */
+/* Something asks to leave, and the access at `from` in translated code is done. */
 static void leave(const Emulator *e, char *env, uintptr_t from) {
     char *processor = env - e->env;
     Machine *m = machine_of(processor);
     if (!m) return;
     e->f.restore_state(processor, from, true);
-    if (m->xpsr && clear_it_bits(m, m->engine)) return;
+    m->given_up |= m->kept_count > 0;
     e->f.exit_if_requested(m->engine, 0);
 }
 
@@ -118,6 +117,12 @@ static inline uint32_t admit(Machine *m, uint32_t address, uint32_t access, uint
     return access & ~(~0u << (TABLE_BITS + KIND_OWN_SHIFT)) & ~(uint32_t)(KIND_ALIGNMENT << TABLE_BITS);
 }
 
+/* A store is about to be made; where it crosses into another page, the emulator may do a part of it. */
+static inline void begin_store(Machine *m, uint32_t address, uint32_t size) {
+    begin_access(m, address, size);
+    if ((address & ((1u << PAGE_BITS) - 1)) + size > 1u << PAGE_BITS) keep_before(m, address, size);
+}
+
 #define LOAD(E, N)                                                                                \
     static uint64_t E##_load_##N(char *env, uint32_t address, uint32_t access, uintptr_t from) {  \
         Machine *m = accessing_machine(env - E##_emulator.env);                                   \
@@ -125,6 +130,7 @@ static inline uint32_t admit(Machine *m, uint32_t address, uint32_t access, uint
         const uint8_t *memory = direct(m, address, 1u << N, false);                               \
         uint64_t value = 0;                                                                       \
         if (memory) return memcpy(&value, memory, 1u << N), value;                                \
+        if (m) begin_access(m, address, 1u << N);                                                 \
         value = E##_emulator.f.load[N](env, address, access, from);                               \
         leave_if_requested(&E##_emulator, env, from);                                             \
         return value;                                                                             \
@@ -139,6 +145,7 @@ static inline uint32_t admit(Machine *m, uint32_t address, uint32_t access, uint
             memcpy(memory, &value, 1u << N);                                                      \
             return;                                                                               \
         }                                                                                         \
+        if (m) begin_store(m, address, 1u << N);                                                  \
         E##_emulator.f.store[N](env, address, value, access, from);                               \
         leave_if_requested(&E##_emulator, env, from);                                             \
     }

@@ -30,12 +30,10 @@ enum { HOOK_ARGUMENTS = 4 };
 static _Thread_local struct {
     TcgContext *starts; /* the block's hook was just put into it, ... */
     TcgContext *ours;   /* ... so that it is one of ours; or NULL */
-    bool checks;        /* Unicorn puts its check, ... */
-    bool is_put;        /* ... and has done so: not inside IT blocks */
+    bool checks;        /* Unicorn puts its check, but inside IT blocks */
     bool hooked;        /* the latest call may be that of a hook, which may ask to leave */
     uint32_t count;     /* instructions of the block so far */
     const uint8_t *first, *instruction; /* the operations with which the first and latest begin */
-    bool deferred;      /* an access inside an IT block may have asked to leave */
     Temp *overflow;     /* negative: a sum overflowed, and Q is to be set; or NULL */
     Temp *env;
 } translating;
@@ -136,9 +134,8 @@ static void start(const Emulator *e, TcgContext *s) {
 
 /* Whether the check that is about to be put is needed. */
 static bool needs_check(void) {
-    bool needs = translating.hooked || translating.deferred;
-    translating.is_put = true;
-    translating.hooked = translating.deferred = false;
+    bool needs = translating.hooked;
+    translating.hooked = false;
     return needs;
 }
 
@@ -162,9 +159,7 @@ static void put_call(const Emulator *e, TcgContext *s, void *function, Temp *res
 /* After an access or a hook. */
 static void put_check(const Emulator *e, TcgContext *s) {
     translating.checks = e->is_active && s == translating.ours;
-    translating.is_put = false;
     e->f.check_exit(s);
-    if (translating.checks && !translating.is_put) translating.deferred = true;
     translating.checks = false;
 }
 
