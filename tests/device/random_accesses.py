@@ -67,6 +67,7 @@ def random_program(platform: Platform, draw: random.Random) -> Program:
     lines = b"".join(language.line() for _ in range(draw.randrange(1, 12)))
     if draw.random() < 0.4:
         lines = language.loop(lines, draw.randrange(2, 5))
+    lines = language.start + lines
     inside, others = platform.ram.start + 0x2000, places(platform)
     registers = {name: draw.getrandbits(draw.choice((3, 32))) for name in language.data}
     for name in language.pointers:
@@ -82,6 +83,7 @@ def random_program(platform: Platform, draw: random.Random) -> Program:
 class _Riscv:
     data = ("a0", "a1", "a2", "a3")
     jump = "t1"
+    start = b""
     pointers = ("a4", "a5", "s0", "s1")
 
     def __init__(self, draw: random.Random) -> None:
@@ -140,6 +142,7 @@ class _Thumb:
 
     def __init__(self, draw: random.Random, is_wide: bool, has_fpu: bool) -> None:
         self._draw, self._is_wide, self._has_fpu = draw, is_wide, has_fpu
+        self.start = _halves(0xF3BF, 0x8F2F) if is_wide else b""  # clrex
 
     def line(self) -> bytes:
         draw = self._draw

@@ -19,10 +19,6 @@ enum { UC_MEM_WRITE = 17, UC_MEM_WRITE_UNMAPPED = 20, UC_MEM_WRITE_PROT = 22 };
 static bool look_at_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t size, bool writes,
                            uint32_t index) {
     if (m->shadow && !check_access(m, uc, address, size, writes, index)) return false;
-    if (address & (size - 1) & (WORD - 1) && must_align(m, instruction_at(m->last, index))) {
-        refuse_misaligned(m, address, size);
-        return false;
-    }
     if (!m->counts_accesses) return true;
     meet(m, index, address, size);
     const Region *region = region_of(m, address);
@@ -39,6 +35,10 @@ static bool may_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t siz
     m->reg_read(uc, (int)m->pc_register, &pc);
     uint32_t place = place_of(m->last, (uint32_t)pc & ~1u);
     if (!look_at_access(m, uc, address, size, writes, place)) return false;
+    if (address & (size - 1) & (WORD - 1) && must_align(m, instruction_at(m->last, place))) {
+        refuse_misaligned(m, address, size);
+        return false;
+    }
     if (!m->counts_accesses) meet(m, place, address, size);
     return true;
 }
@@ -47,6 +47,11 @@ static bool may_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t siz
 static uint32_t core_address(const Machine *m, uint64_t address) {
     bool is_window = m->flash_bytes && address - m->store_window < m->flash_bytes;
     return is_window ? m->flash_start + (uint32_t)(address - m->store_window) : (uint32_t)address;
+}
+
+/* Unicorn itself refused the load at pc: it did not call before it. */
+EXPORT void machine_look_at_load(Machine *m, uint32_t pc, uint32_t address, uint32_t size) {
+    if (m->counts_accesses && !m->shadow) look_at_access(m, NULL, address, size, false, place_of(m->last, pc));
 }
 
 /* Unicorn itself calls before an access, with the state of the accessing instruction. False: it is given up. */

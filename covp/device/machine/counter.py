@@ -376,6 +376,10 @@ class Counter:
         """First address of the running block."""
         return int(self._library.machine_block(self._machine))
 
+    def look_at_load(self, pc: int, address: int, size: int) -> None:
+        """Count a misaligned load that the emulator refused without a call before it."""
+        self._library.machine_look_at_load(self._machine, pc, address, size)
+
     def ran_last(self, address: int) -> bool:
         """Whether the instruction at ``address`` is the end of the block that ran last."""
         return bool(self._library.machine_ran_last(self._machine, address))

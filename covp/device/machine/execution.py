@@ -333,6 +333,8 @@ class Execution:
         if not end.status and not self._counter.state.interrupt:
             return
         fault = self._faults.fault(end.pc, self._register("sp"), end.status)
+        if fault.kind == "misaligned access" and fault.address is not None:
+            self._counter.look_at_load(end.pc, fault.address, fault.size or 0)
         self._left_at(end.pc if fault.pc is None else fault.pc)
         raise fault
 

@@ -182,6 +182,7 @@ def counter_library() -> ctypes.CDLL:
         ("machine_led_to", None, (machine, address)),
         ("machine_now", None, (machine, address, pointer)),
         ("machine_block", u32, (machine,)),
+        ("machine_look_at_load", None, (machine, address, address, u32)),
         ("machine_ran_last", ctypes.c_int, (machine, address)),
         ("machine_opcode", u32, (machine, address)),
         ("machine_count_one", None, (machine, address, u32)),
