@@ -9,6 +9,7 @@ import pytest
 import covp
 import covp.device.machine.counter as counter
 from covp.device.virtual import VirtualDevice
+from covp.errors import DeviceFault
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
 from covp.peripherals.uart import Uart
@@ -166,3 +167,28 @@ def test_an_access_of_a_peripheral_in_an_it_block(
     assert device.log == log * 2
     assert loaded.device.read_register("r5") == r5
     assert loaded.device.read_register("r3") == r5 + 1
+
+
+@pytest.mark.parametrize("inlining", [True, False])
+@pytest.mark.parametrize("access", ["ldreq r0, [r4]", "streq r0, [r4]"])
+def test_a_program_after_a_fault_in_an_it_block(
+    program: Callable[..., Loaded],
+    access: str,
+    inlining: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It starts outside of one: no instruction of it is skipped."""
+    monkeypatch.setattr(counter, "INLINING", inlining)
+    loaded = program(
+        "cortex-m4",
+        f"start: mov r4, #0x60000000\n cmp r4, r4\n itee eq\n {access}\n"
+        " addne r1, #1\n addne r1, #1\n"
+        "end: nop\n.global other, past\nother: add r2, #1\n add r2, #2\n add r2, #4\n"
+        "past: nop\n",
+    )
+    for _ in range(2):
+        with pytest.raises(DeviceFault, match="unmapped"):
+            loaded.run()
+        loaded.device.write_register("r2", 0)
+        loaded.run("other", "past")
+        assert loaded.device.read_register("r2") == 7

@@ -37,9 +37,19 @@ static bool ended_plainly(const Machine *m, int status, uint64_t stop) {
     return !status && !attention && m->pc == stop && !lies_in(m->last, m->pc - m->wait_bytes);
 }
 
+/* Where a run begins, with bit 0 as the core is: a jump to an even address has left the Thumb state. A program that
+ * starts elsewhere than the core is begins in that state, and outside of IT blocks.
+ */
+static uint64_t entry(Machine *m, uc_engine *uc, uint64_t pc) {
+    uint64_t at = 0, xpsr = 0;
+    bool starts = m->starts;
+    m->starts = false;
+    if (!m->xpsr || m->reg_read(uc, (int)m->pc_register, &at) || m->reg_read(uc, (int)m->xpsr, &xpsr)) return pc;
+    if (starts && ((at ^ pc) & ~1u)) clear_it_bits(m, uc);
+    return starts || xpsr & THUMB_STATE ? pc : pc & ~1ull;
+}
+
 /* Run from `pc`, with the Thumb bit, until `stop`; the emulator's error number, 0 for none.
- *
- * A core that a jump to an even address has left without the Thumb state is in it again when a program starts.
  *
  * Where memory is short `lacks_memory` says so.
  *
@@ -51,8 +61,7 @@ EXPORT int machine_run(Machine *m, uc_engine *uc, uint64_t pc, uint64_t stop, in
     m->lacks_memory = m->lost ? HAS_LOST : has_reserve() ? 0 : LACKS_RESERVE;
     m->plain_end = 0;
     if (m->lacks_memory) return 0;
-    if (!m->starts && m->xpsr && !m->reg_read(uc, (int)m->xpsr, &value) && !(value & THUMB_STATE)) pc &= ~1ull;
-    m->starts = false;
+    pc = entry(m, uc, pc);
     m->honours_stop = !exactly && stop == m->stop_at;
     Machine *outer = running;
     running = m;
