@@ -8,6 +8,7 @@ import pytest
 
 import covp
 import covp.device.machine.counter as counter
+from covp.device.machine.watchpoints import Watch
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
 from covp.hardware.peripheral import Peripheral
@@ -192,3 +193,30 @@ def test_a_program_after_a_fault_in_an_it_block(
         loaded.device.write_register("r2", 0)
         loaded.run("other", "past")
         assert loaded.device.read_register("r2") == 7
+
+
+@pytest.mark.parametrize("inlining", [True, False])
+@pytest.mark.parametrize("access", ["ldreq r1, [r4]", "streq r0, [r4]"])
+def test_a_watched_access_in_an_it_block(
+    program: Callable[..., Loaded],
+    access: str,
+    inlining: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The core is halted before it, and goes on with the rest of the block."""
+    monkeypatch.setattr(counter, "INLINING", inlining)
+    loaded = program(
+        "cortex-m4",
+        "start: ldr r4, =0x20002000\n movs r1, #3\n cmp r4, r4\n itete eq\n"
+        f"bad: {access}\n addne r2, #1\n addeq r2, #2\n addne r2, #4\nend: nop\n.ltorg",
+    )
+    device = loaded.device
+    device.set_watchpoints([Watch(0x20002000, 4, True, True)])
+    device.set_breakpoints([loaded.labels["end"] & ~1])
+    device.write_register("pc", loaded.labels["start"])
+    device.run()
+    assert device.read_register("pc") & ~1 == loaded.labels["bad"] & ~1
+    assert (device.read_register("r1"), device.read_register("r2")) == (3, 0)
+    device.run()
+    assert device.read_register("pc") & ~1 == loaded.labels["end"] & ~1
+    assert device.read_register("r2") == 2

@@ -113,7 +113,7 @@ class EmulatedCore:
             core.needs_alignment,
         )
         self.custom = CustomInstructions(core, self._engine, self.counter, memories)
-        self.watchpoints = Watchpoints(self._engine, memories)
+        self.watchpoints = Watchpoints(self._engine, self.counter, memories)
         self.interrupts = _interrupts(platform, core, self._engine, bus)
         self.csrs = RiscvCounters(
             lambda: self.cycles, lambda: self.instructions, lambda: _pending_bits(self.interrupts)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc
 
+from covp.device.machine.counter import Counter
 from covp.hardware.bus import Memory
 
 _FIRST, _LAST = 1, 0  # begin > end: the hook is called for all addresses
@@ -49,10 +50,10 @@ class Watchpoints:
         suspended: accesses pass, for stepping over one.
     """
 
-    def __init__(self, engine: Uc, memories: Sequence[Memory]) -> None:
+    def __init__(self, engine: Uc, counter: Counter, memories: Sequence[Memory]) -> None:
         self.hit: WatchHit | None = None
         self.suspended = False
-        self._engine, self._memories = engine, memories
+        self._engine, self._counter, self._memories = engine, counter, memories
         self._watches: tuple[Watch, ...] = ()
         self._hook: int | None = None
         self._before = b""
@@ -91,6 +92,7 @@ class Watchpoints:
             if watch.meets(address, size, is_write):
                 self._before = self._bytes(address, size)
                 self.hit = WatchHit(address, size, is_write, watch)
+                self._counter.give_up_access()
                 engine.emu_stop()
                 return
 
