@@ -150,6 +150,14 @@ def test_a_store_to_a_flash_with_a_controller_takes_as_long() -> None:
     assert cycles[0] == cycles[1]
 
 
+@pytest.mark.parametrize("code", ["2060", "2068", "84ed000b"])  # str, ldr, vstr
+def test_an_access_that_crosses_the_end_of_a_cached_memory(code: str) -> None:
+    """No line of the cache lies there."""
+    address = 0x2004FFFC if code == "84ed000b" else 0x2004FFFE
+    for fault in faults("disco-f746ng", bytes.fromhex(code), {"r4": address}):
+        assert fault[2] == 0x20050000
+
+
 FOUND_BY_THE_EMULATOR = {
     "cortex-m4": {"54e8010f": 4, "d4e85f0f": 0},  # ldrex, ldrexh
     # ldr, strh, ldr of two registers, ldm

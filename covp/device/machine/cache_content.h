@@ -51,10 +51,13 @@ static inline uint8_t *kept_line(const Cache *c, uint32_t line) {
 
 /* Memory and the core may see different bytes of a line from now on. */
 static SELDOM void set_apart(const Machine *m, Cache *c, uint64_t *tag) {
-    if (!c->kept || *tag & TAG_APART) return;
-    uint32_t line = line_of(*tag), place = kept_place(c, line, 0);
+    uint32_t line = line_of(*tag);
+    const uint8_t *seen = seen_line(m, c, line);
+    /* a store that crosses the end of a memory, a fault, is to a line past it, too */
+    if (!c->kept || *tag & TAG_APART || !seen) return;
+    uint32_t place = kept_place(c, line, 0);
     c->apart[place] = line + 1;
-    memcpy(c->kept + ((size_t)place << c->line_bits), seen_line(m, c, line), line_bytes(c));
+    memcpy(c->kept + ((size_t)place << c->line_bits), seen, line_bytes(c));
     *tag |= TAG_APART;
 }
 
