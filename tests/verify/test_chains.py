@@ -17,10 +17,13 @@ from covp.testing import ConvCase, ElementwiseCase, PoolCase
 from covp.testing.verify.bench import Conditions
 from covp.testing.verify.chain import ChainCase, fitted, refitted
 from covp.testing.verify.check import check, open_bench
+from covp.testing.verify.designs import designs
 from covp.testing.verify.driver_bench import DriverBench
 from covp.testing.verify.pattern_layers import pattern_layers
+from covp.testing.verify.shrink import smaller
 from covp.testing.verify.stated_limits import stated_limits
 from covp.testing.verify.sweep import sweep
+from covp.testing.verify.usual_forms import usual_form
 
 CONV = conv2d(wildcard("input"), constant("weights"), optional("bias"))
 
@@ -86,6 +89,32 @@ def test_a_reader_gets_the_shape_of_another_writer() -> None:
         (ConvCase(), ConvCase(), ElementwiseCase(shape=(1, 1, 1, 1))), ((2, 0, 0), (2, 1, 1))
     )
     assert refitted(two, [ConvCase(channels=(1, 2)), *two.parts[1:]]) is None
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_broadcast_operand_follows_the_other_one_through_a_chain(position: int) -> None:
+    """A skip connection gets layers of all shapes, in all forms, at either operand of the sum."""
+    chain = ChainCase(
+        (
+            ConvCase(size=(4, 6), channels=(2, 18), kernel=(3, 3), same=True),
+            ElementwiseCase(shape=(1, 4, 6, 18)),
+        ),
+        ((1, position, 0),),
+    )
+    broadcast = 0
+    for layer in designs("ADD"):
+        case = fitted(chain, 1, layer)
+        forms = [case, refitted(chain, [chain.parts[0], layer])]
+        if case is not None:
+            forms += [usual_form(case, number) for number in range(13)]
+            forms += list(smaller(case))[:40]
+        for form in forms:
+            if form is not None:
+                graph = form.graph()
+                (result,) = run_reference(graph, form.inputs())
+                assert result.shape == graph.outputs[0].shape
+                broadcast += graph.ops[-1].input(0).shape != graph.ops[-1].input(1).shape
+    assert broadcast > 50
 
 
 def test_the_limits_of_an_expert_s_accelerator_are_those_that_it_states() -> None:

@@ -115,7 +115,7 @@ def refitted(chain: ChainCase, parts: Sequence[Layer]) -> ChainCase | None:
     for number in range(len(new)):
         read = [(position, shapes[w]) for r, position, w in chain.wires if r == number]
         if read:
-            new[number] = with_input(new[number], read[0][1])
+            new[number] = with_input(new[number], read[0][1], read[0][0])
         op = new[number].graph().ops[-1]
         if any(op.input(position).shape != shape for position, shape in read):
             return None
@@ -185,9 +185,9 @@ def with_output(case: Any, shape: Shape) -> Any:
         return replace(
             case, batch=shape[0], size=shape[1:3], channels=shape[3], stride=(1, 1), same=True
         )
-    if isinstance(case, (ElementwiseCase, OperatorCase)):
-        return replace(case, shape=shape)
-    return case
+    if isinstance(case, ElementwiseCase):
+        return _with_operand(case, shape)
+    return replace(case, shape=shape) if isinstance(case, OperatorCase) else case
 
 
 def with_room(case: Any) -> Any:
@@ -203,8 +203,14 @@ def with_room(case: Any) -> Any:
     return case
 
 
-def with_input(case: Any, shape: Shape) -> Any:
-    """The same layer for an input, or first operand, of another shape, as far as that goes."""
+def with_input(case: Any, shape: Shape, position: int = 0) -> Any:
+    """Return the same layer for an input of another shape, as far as that goes.
+
+    Args:
+        case: the layer.
+        shape: of the input.
+        position: of the input among those of the layer.
+    """
     if isinstance(case, ConvCase) and case.kind == "FULLY_CONNECTED":
         return replace(case, batch=shape[0], channels=(shape[-1], case.channels[1]))
     if isinstance(case, ConvCase) and len(shape) == 4:
@@ -217,13 +223,32 @@ def with_input(case: Any, shape: Shape) -> Any:
         )
     if isinstance(case, SoftmaxCase) and len(shape) == 2:
         return replace(case, rows=shape[0], depth=shape[1])
-    if isinstance(case, ElementwiseCase) or (
-        isinstance(case, OperatorCase) and case.kind in _ANY_SHAPE
-    ):
+    if isinstance(case, ElementwiseCase):
+        return _with_operand(case, shape, position)
+    if isinstance(case, OperatorCase) and case.kind in _ANY_SHAPE:
         return replace(case, shape=shape)
     if isinstance(case, OperatorCase) and case.kind == "RESHAPE":
         return replace(case, shape=shape, reshaped=(shape[0], int(np.prod(shape[1:]))))
     return case
+
+
+def _with_operand(case: ElementwiseCase, shape: Shape, position: int = 0) -> ElementwiseCase:
+    """Return the same layer with an operand of another shape; the other one follows.
+
+    It stays broadcast along the axes along which it is.
+    """
+    if case.other is None:
+        return replace(case, shape=shape)
+    old, beside = (
+        ((1,) * len(shape) + operand)[-len(shape) :]
+        for operand in ((case.shape, case.other), (case.other, case.shape))[position]
+    )
+    follows = tuple(
+        new if own == was or own == 1 < new else was
+        for new, own, was in zip(shape, old, beside, strict=True)
+    )
+    first, second = ((shape, follows), (follows, shape))[position]
+    return replace(case, shape=first, other=second)
 
 
 def connect(op: Op, position: int, source: Tensor) -> None:
