@@ -244,7 +244,7 @@ def _with_operand(case: ElementwiseCase, shape: Shape, position: int = 0) -> Ele
         for operand in ((case.shape, case.other), (case.other, case.shape))[position]
     )
     follows = tuple(
-        new if own == was or own == 1 < new else was
+        1 if was == 1 != own else was if own == 1 == new else new
         for new, own, was in zip(shape, old, beside, strict=True)
     )
     first, second = ((shape, follows), (follows, shape))[position]
