@@ -73,6 +73,7 @@ class Conditions:
         halves: the layer is begun, other memory is overwritten, and its end is waited for, where
             the driver has functions for that (`AcceleratorBackend.overlaps`).
         wakes: the core wakes from WFI now and then for no reason, as it may.
+        masked: interrupts are masked when the driver is called.
     """
 
     gap: int = 0
@@ -84,6 +85,7 @@ class Conditions:
     far: int = 0b1010
     halves: bool = False
     wakes: bool = False
+    masked: bool = False
 
     def __str__(self) -> str:
         parts = [f"a unit that takes {self.pace:g} x the time"] if self.pace != 1 else []
@@ -93,6 +95,7 @@ class Conditions:
         parts += ["constants in flash, tensors in two memories"] if self.apart else []
         parts += ["begun and ended in two calls"] if self.halves else []
         parts += ["a WFI that also ends for no reason"] if self.wakes else []
+        parts += ["interrupts masked before"] if self.masked else []
         return ", ".join(parts)
 
 

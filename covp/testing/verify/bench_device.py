@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from covp.chip.platform_file import Platform
 from covp.device.stop import Stop
@@ -15,15 +17,34 @@ _WORKING = 8.0
 """Seconds of processor time in which a call ends that does; accesses to models take most."""
 
 
+@dataclass(frozen=True)
+class Inside:
+    """The part of an execution that is a function.
+
+    Attributes:
+        start: address of its first instruction.
+        end: where it returns to.
+        over: called with what executes it.
+    """
+
+    start: int
+    end: int
+    over: Callable[[Callable[[], object]], None]
+
+
 class BenchDevice(VirtualDevice):
     """Limits of instructions and processor time: the clock on the wall shows a busy host.
 
     Args:
         platform: of the device.
+
+    Attributes:
+        inside: a part of the next executions that is looked at; None: they are whole.
     """
 
     def __init__(self, platform: Platform) -> None:
         super().__init__(platform)
+        self.inside: Inside | None = None
         self.core.control.now = time.process_time
 
     def execute(
@@ -39,6 +60,14 @@ class BenchDevice(VirtualDevice):
             DeviceFault: as there; of the kind "timeout" for a program that hangs.
         """
         limit = MOST_INSTRUCTIONS if max_instructions is None else max_instructions
+        part = self.inside
+        if part is None:
+            return self._limited(entry, stop, limit)
+        self._limited(entry, part.start, limit)
+        part.over(lambda: self._limited(part.start, part.end, limit))
+        return self._limited(part.end, stop, limit)
+
+    def _limited(self, entry: int, stop: int, limit: int) -> Stop:
         try:
             return super().execute(entry, stop, _WORKING, limit)
         except DeviceFault as fault:

@@ -121,6 +121,7 @@ def _unusual(case: Case) -> Conditions:
         far=drawn >> 5 & 0xF,
         halves=bool(drawn >> 9 & 1),
         wakes=bool(drawn >> 10 & 1),
+        masked=bool(drawn >> 11 & 1),
     )
 
 

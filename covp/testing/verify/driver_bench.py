@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,8 @@ from covp.testing.verify.bench import (
     roomy,
     with_far_memory,
 )
-from covp.testing.verify.bench_device import BenchDevice
+from covp.testing.verify.bench_device import BenchDevice, Inside
+from covp.testing.verify.core_state import CoreWatch
 from covp.testing.verify.layer_memory import Area, Areas, KeptConstants, LayerMemory
 from covp.testing.verify.layer_run import run_layer
 from covp.testing.verify.watch import UnitWatch
@@ -104,6 +106,7 @@ class DriverBench:
             self._kept: KeptConstants | None = None
             self.rates = (0.0, 0.0)
             self.jobs: tuple[JobRecord, ...] = ()
+            self.core_watch = CoreWatch(self.device)
             self.watch: UnitWatch | None = None
             if isinstance(self.unit, Peripheral):
                 memory = self.device.bus.view(*self.arena())
@@ -168,6 +171,7 @@ class DriverBench:
     def begin(self) -> None:
         """A device that has run nothing yet."""
         self.session.restore(self._fresh)
+        self.core_watch.wrong = ""
         if self.watch is not None:
             self.watch.forget()
         self._kept_flash = None
@@ -180,6 +184,7 @@ class DriverBench:
         self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
     ) -> Outcome:
         """As `Bench.run`: only the driver is compiled, references compute the rest."""
+        self.core_watch.masked = conditions.masked
         if self.watch is not None:
             self.watch.pace, self.watch.cycles = conditions.pace, conditions.cycles
             self.watch.skips = conditions.skips
@@ -267,8 +272,8 @@ class DriverBench:
 
     def _watched(self) -> str:
         """A rule that driver or unit have broken so far."""
-        if self.watch is None:
-            return ""
+        if self.core_watch.wrong or self.watch is None:
+            return self.core_watch.wrong
         if self.watch.is_busy:
             return "the driver returned while the unit was busy"
         if self.watch.wrong:
@@ -288,8 +293,11 @@ class DriverBench:
             raise AcceleratorError(
                 f"accelerator {self.backend.name}: its driver defines no function {function}"
             )
+        address = image.symbols[function].value
+        end = self.session.queue.call_return
+        self.device.inside = Inside(address, end, partial(self.core_watch.over, function))
         try:
-            self.session.call(image.symbols[function].value, *arguments, name=function)
+            self.session.call(address, *arguments, name=function)
         except UsageError as error:
             raise AcceleratorError(f"accelerator {self.backend.name}: {error}") from None
         except CovpError:
@@ -298,6 +306,8 @@ class DriverBench:
             raise AcceleratorError(
                 f"accelerator {self.backend.name}: its hardware model raised {describe(error)}"
             ) from error
+        finally:
+            self.device.inside = None
 
     def scribble(self) -> None:
         """Other bytes on the stack, of which nothing is in use between two calls."""
