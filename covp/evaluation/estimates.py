@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from covp.accelerator.backend import AcceleratorBackend
 from covp.codegen.program import AcceleratorInstance, Program
 from covp.runtime.profile import LayerProfile, Profile
 
@@ -45,18 +46,29 @@ def _each(
             yield f"accelerator {unit.name}: {texts[0]}{more}"
 
 
+def most_macs(backend: AcceleratorBackend, is_declared: bool = True) -> tuple[float, str]:
+    """Return the MACs that a unit can do in a cycle of the core, and how a message says it.
+
+    Args:
+        backend: of the unit.
+        is_declared: its own number counts, where it has one; else that of the largest units.
+    """
+    size = backend.hardware_size() if is_declared else None
+    most = (size[0] if size else MOST_MACS) / float(backend.values.get("clock_ratio", 1.0))
+    return most, (
+        f"it declares {most:g}" if size else f"no unit of this kind does more than {most:g}"
+    )
+
+
 def _too_fast(unit: AcceleratorInstance, entry: LayerProfile) -> str:
     """More multiply-accumulates a cycle than the unit has multipliers."""
     if entry.offload is None or not entry.offload.jobs or entry.work is None:
         return ""
     macs = entry.offloaded_macs if entry.work.macs is None else entry.work.macs
-    size = unit.backend.hardware_size()
-    ratio = float(unit.backend.values.get("clock_ratio", 1.0))
-    most = (size[0] if size else MOST_MACS) / ratio
+    most, bound = most_macs(unit.backend)
     cycles = entry.offload.startup + max(entry.offload.compute, entry.offload.memory)
     if macs <= most * max(cycles, 1):
         return ""
-    bound = f"it declares {most:g}" if size else f"no unit of this kind does more than {most:g}"
     return (
         f"its time cannot be right: {macs:,.0f} MACs of {entry.name} in {cycles:,} cycles are "
         f"{macs / max(cycles, 1):,.0f} a cycle, {bound}; see its timing()"

@@ -20,7 +20,7 @@ from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.calls import lower_placement, startup_calls
 from covp.codegen.offload import accelerator_places, checked_driver, split_graph
 from covp.errors import AcceleratorError, CovpError, UsageError
-from covp.graph.graph import Graph
+from covp.graph.graph import Graph, Op
 from covp.graph.ops import definition
 from covp.graph.passes import run_passes
 from covp.hardware.clock import Event
@@ -43,6 +43,7 @@ from covp.testing.verify.bench_device import BenchDevice, Inside
 from covp.testing.verify.core_state import CoreWatch
 from covp.testing.verify.layer_memory import Area, Areas, KeptConstants, LayerMemory
 from covp.testing.verify.layer_run import run_layer
+from covp.testing.verify.throughput import impossible
 from covp.testing.verify.watch import UnitWatch
 
 _ARENA = 512 * 1024
@@ -212,13 +213,12 @@ class DriverBench:
                 run_layer(self, memory, placement, first, prepared.steps[number])
                 self._counts[offloaded] = memory.count
                 offloaded += 1
-                wrong = wrong or self._watched()
+                wrong = wrong or self._watched() or self._impossible(graph, placement.ops, values)
                 results, buffers = memory.results(op.outputs), memory.writable
                 damage += memory.damage()
             values |= {id(t): r for t, r in zip(op.outputs, results, strict=True)}
         for event in woken:
             event.cancel()
-        self._rate()
         reasons = tuple(refusal.reason for refusal in split.refusals if refusal.matched)
         outputs = [values[id(t)] for t in lowered.outputs] if offloaded else None
         spent = clock.now - clock.skipped - began
@@ -258,17 +258,22 @@ class DriverBench:
             self._kept,
         )
 
-    def _rate(self) -> None:
-        """Keep the highest rates of jobs; their models' own time counts."""
+    def _impossible(self, graph: Graph, ops: Sequence[Op], values: dict[int, NDArray[Any]]) -> str:
+        """Return what is impossible about the latest jobs; keep the highest of their rates.
+
+        Their models' own time counts.
+        """
         if not isinstance(self.unit, JobUnit):
-            return
+            return ""
         self.jobs = tuple(self.unit.jobs)
+        self.unit.forget_jobs()
         for job in self.jobs:
             cycles = max(1, job.timing.cycles)
             moved = job.traffic.nbytes or job.stored
             rates = (job.macs or 0) / cycles, moved / cycles
             self.rates = max(self.rates[0], rates[0]), max(self.rates[1], rates[1])
-        self.unit.forget_jobs()
+        stated = {op.name: definition(op.kind).macs(op) for op in graph.ops}
+        return impossible(self.backend, ops, stated, values, self.jobs)
 
     def _watched(self) -> str:
         """A rule that driver or unit have broken so far."""

@@ -44,7 +44,7 @@ class Verdict:
         seconds: of processor time that it took.
         finished: all layers were tried that were to be; else the budget was too small for them.
         rates: (MACs, bytes) per cycle of the fastest jobs by the models' own time and counts; 0
-            where they do not say. That silicon could do as much is for its author to judge.
+            where they do not say. What is impossible of a layer is a failure.
     """
 
     accelerator: str
