@@ -16,6 +16,7 @@ from covp.testing.case import Dtype, Layer, place_windows
 from covp.testing.contents import Content
 from covp.testing.quantizations import affine
 from covp.testing.tensors import Shape, filled, int8, int16, plain
+from covp.testing.ties import halfway_image
 
 
 def _tensor(name: str, shape: Shape, dtype: Dtype, scale: float, zero_point: int) -> Tensor:
@@ -78,6 +79,7 @@ class PoolCase(Layer):
         padding: (top, bottom, left, right) in place of both, less than the filter's extent.
         zero_point: of int8 input and output; int16 has none.
         content: of the image, see `covp.testing.tensors.filled`.
+        ties: averages of integers lie halfway between two, whatever the content.
     """
 
     kind: str = "AVERAGE_POOL_2D"
@@ -94,10 +96,15 @@ class PoolCase(Layer):
     padding: tuple[int, int, int, int] | None = None
     zero_point: int = -3
     content: Content = "random"
+    ties: bool = False
 
     def inputs(self) -> list[NDArray[Any]]:
         """Values for the graph's input."""
-        return self._inputs(self.seed, self.content)
+        if not self.ties or self.dtype == "float32":
+            return self._inputs(self.seed, self.content)
+        op = self.op()
+        rows, columns = op.output.shape[1:3]
+        return [halfway_image(op.input(0), op.attributes, (rows, columns), self.seed)]
 
     def graph(self) -> Graph:
         """The layer alone."""

@@ -87,13 +87,20 @@ class ChainCase:
 
 def _wanted(part: Any, position: int) -> NDArray[Any] | None:
     """What a layer wants to read as input of a number where it is not random."""
-    is_special = getattr(part, "largest", False) or getattr(part, "extreme", False)
+    is_special = any(getattr(part, name, False) for name in ("largest", "extreme", "ties"))
     if not is_special and getattr(part, "content", "random") == "random":
         return None
     graph = part.graph()
     read = graph.ops[-1].inputs[position]
     value: NDArray[Any] = part.inputs()[next(n for n, t in enumerate(graph.inputs) if t is read)]
     return value
+
+
+def form_of(case: Any) -> object:
+    """Return what chains of the same operators, wired in the same way, have in common."""
+    if isinstance(case, ChainCase):
+        return tuple(part.kind for part in case.parts), case.wires
+    return case.kind
 
 
 def sibling(case: Any) -> Any:

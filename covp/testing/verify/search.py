@@ -11,6 +11,7 @@ from covp.errors import CapacityError, CovpError, DeviceFault
 from covp.testing import Case
 from covp.testing.verify.bench import Bench
 from covp.testing.verify.budget import Budget
+from covp.testing.verify.chain import form_of
 from covp.testing.verify.check import run_case
 from covp.testing.verify.model_layers import ModelLayer
 from covp.testing.verify.shrink import smaller
@@ -39,6 +40,7 @@ class LayerSearch:
         accepted: those of them that ran on the accelerator, by operator.
         sample: the latest of those, or None.
         small: some of the first of those, of all kinds.
+        forms: the first one of each form, see `form_of`.
         rejected: the reasons for the others, and how often each was given.
         too_large: layers that do not fit the bench, by operator.
         helpful: by the number of a form: how often a rejected layer was accepted in it.
@@ -57,6 +59,7 @@ class LayerSearch:
         self.too_large: Counter[str] = Counter()
         self.sample: Case | None = None
         self.small: list[Case] = []
+        self.forms: dict[object, Case] = {}
         self.helpful: Counter[int] = Counter()
         self.dtypes: defaultdict[str, set[str]] = defaultdict(set)
         self.failing: Case | None = None
@@ -189,6 +192,7 @@ class LayerSearch:
 
     def _count(self, case: Case) -> None:
         self.accepted[case.kind] += 1
+        self.forms.setdefault(form_of(case), case)
         if self.accepted[case.kind] in _SMALL:
             self.small.append(case)
         self.dtypes[case.kind].add(getattr(case, "dtype", ""))

@@ -18,6 +18,7 @@ _PLAIN = {
     "levels": (),
     "nonzero": None,
     "padding": None,
+    "ties": False,
     "other": None,
 }
 _FROM_ZERO = ("gap", "seed", "zero_point", "zero_points")

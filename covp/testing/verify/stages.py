@@ -20,6 +20,7 @@ from covp.base.plugins import call_hook
 from covp.base.request import Shapes
 from covp.errors import AcceleratorError, UsageError
 from covp.testing import Case, Layer
+from covp.testing.verify.averages import AVERAGE, averages, averages_in
 from covp.testing.verify.borders import borders
 from covp.testing.verify.chain import ChainCase, fitted
 from covp.testing.verify.corners import corners
@@ -28,6 +29,7 @@ from covp.testing.verify.drawing import drawn_cases
 from covp.testing.verify.model_layers import model_layers
 from covp.testing.verify.pattern_layers import drawn, pattern_layers
 from covp.testing.verify.search import LayerSearch
+from covp.testing.verify.single_elements import single_elements
 from covp.testing.verify.stated_limits import stated_limits
 from covp.testing.verify.sweep import sweep
 
@@ -35,6 +37,8 @@ _FLOOR = 20
 """Small layers of a kind that are tried on the slowest host: with fewer a search says nothing."""
 _ROUNDS = 3
 """How often small layers are drawn as long as none is accepted."""
+_SINGLE = 4
+"""Layers of a single element of each form, tried as those."""
 _COMPILED = 15
 """Layers of a kind in each stage where each has to be compiled as a program of its own."""
 
@@ -75,7 +79,16 @@ class Stages:
                 return False
             if self.search.sample is not None:
                 break
-        return True
+        singles = [single_elements(case) for case in self.search.forms.values()]
+        return self._run(singles, _SINGLE * len(singles))
+
+    def averages(self) -> bool:
+        """Average pools at ties, alone and in chains."""
+        streams: list[Iterator[Case]] = []
+        if AVERAGE in self._alone:
+            streams.append(map(self._of_its_type, averages(self._limits)))
+        places = [place for place in self._places() if place[2] == AVERAGE]
+        return self._run(streams + [averages_in(sample, number) for sample, number, _ in places])
 
     def special(self) -> bool:
         """Corner cases, pairs of values, borders and further drawn layers, of each operator."""
@@ -120,21 +133,24 @@ class Stages:
 
     def _of_each_operator(self, layers: Callable[[str], Iterable[Case]]) -> list[Iterator[Case]]:
         """Layers alone, and at each place of the chains that were accepted."""
-        backend = self.search.bench.backend
-        alone = set(self.strategies) if backend.cases() else kinds_alone(backend)
         streams: list[Iterator[Case]] = [
-            map(self._of_its_type, layers(kind)) for kind in sorted(alone)
+            map(self._of_its_type, layers(kind)) for kind in sorted(self._alone)
         ]
-        seen = set()
-        for sample in self.search.small:
-            if not isinstance(sample, ChainCase):
-                continue
-            kinds = [part.kind for part in sample.parts]
-            form = repr((kinds, sample.wires))
-            if form not in seen:
-                seen.add(form)
-                streams += [_at(sample, number, layers(k)) for number, k in enumerate(kinds)]
+        for sample, number, kind in self._places():
+            streams.append(_at(sample, number, layers(kind)))
         return streams
+
+    @property
+    def _alone(self) -> set[str]:
+        backend = self.search.bench.backend
+        return set(self.strategies) if backend.cases() else kinds_alone(backend)
+
+    def _places(self) -> Iterator[tuple[ChainCase, int, str]]:
+        """Each place of a chain of each form that was accepted, and the kind of its operator."""
+        for sample in self.search.forms.values():
+            if isinstance(sample, ChainCase):
+                for number, part in enumerate(sample.parts):
+                    yield sample, number, part.kind
 
     @cached_property
     def _borders(self) -> Strategies:

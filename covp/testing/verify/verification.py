@@ -171,13 +171,14 @@ def _tried(stages: Stages, progress: Callable[[str], None]) -> _Failure | None:
     if not stages.small():
         return _of_search(search)
     progress("the time of a job")
-    found = _waits(search.bench, next(iter(search.small), None))
+    found = _waits(search.bench, next(iter([*search.small, *search.forms.values()]), None))
     if found is None and search.small:
         progress(f"{CALLS} calls")
         found = _lives(search.bench, search.small)
     if found is not None:
         return found
     for what, stage in (
+        ("averages at ties", stages.averages),
         ("corner cases", stages.special),
         ("all small extents", stages.extents),
         (f"layers of {', '.join(stages.models)}", stages.of_models),
