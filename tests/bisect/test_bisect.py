@@ -99,6 +99,27 @@ def test_elements_that_nothing_stores(platform, tmp_path):
     assert finding.test.used <= 1
 
 
+@pytest.mark.parametrize("layer", ["conv_2d_0", "add_2", "softmax_5"])
+@pytest.mark.parametrize("against", ["reference", "the right one"])
+def test_a_layer_that_stores_nothing(platform, layer, against, tmp_path):
+    """What the runtime stores before and after the layer is not the layer's."""
+    right, wrong = planted(chain(), platform, layer, "", "")
+    (name,) = (f"{each.function}.c" for each in right.layers if each.name == layer)
+    head, brace, _ = wrong.sources[name].rpartition("\n{\n")
+    unused = ("-Wno-unused-parameter", "-Wno-unused-function", "-Wno-unused-const-variable")
+    sources = {**wrong.sources, name: f"{head}{brace}}}\n"}
+    wrong = replace(wrong, sources=sources, flags=(*wrong.flags, *unused))
+    finding = found(wrong, tmp_path, against=right if against != "reference" else against)
+    assert (finding.layer, finding.cause.kind, finding.cause.spot) == (layer, "not written", None)
+    assert "  never stored to" in finding.lines
+
+
+def test_a_layer_that_ends_early_beside_another_build(platform, tmp_path):
+    right, wrong = planted(chain(), platform, "add_2", "i < 64", "i < 60")
+    cause = found(wrong, tmp_path, against=right).cause
+    assert cause.kind == "not written" and "output[i + 3] =" in cause.spot.text
+
+
 def test_another_tensor_is_overwritten(platform, tmp_path):
     store = "((int8_t *)(intptr_t)input)[5] ^= 1;"
     _, wrong = planted(chain(), platform, "conv_2d_1", "", f"    {store}\n")

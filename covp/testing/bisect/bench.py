@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from covp.base.closing import Closing
@@ -163,6 +164,19 @@ class Bench(Closing):
         with log, others:
             self.run(position, image)
         return Trace(log.stores, masters, self.arena, self.program.arena_bytes)
+
+    def of_layer(self, trace: Trace) -> slice:
+        """Return which of the core's stores in all of the RAM are the layer's.
+
+        Before and after them the runtime stores what it calls with and what came back.
+        """
+        call = self.session.images[0].elf.symbols["covp_call"]
+        back, end = self.session.queue.call_return & ~1, call.address + call.size
+        places = trace.stores["pc"].astype(np.int64) & ~1
+        before = np.flatnonzero((places >= call.address) & (places < back))
+        after = np.flatnonzero((places >= back) & (places < end))
+        first = int(before[-1]) + 1 if before.size else 0
+        return slice(first, int(after[0]) if after.size else trace.stores.size)
 
     def stack_at(
         self, position: int, image: bytes, number: int, everywhere: bool = False

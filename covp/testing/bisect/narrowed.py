@@ -101,6 +101,8 @@ def _of_two(
         return None
     is_wrong = plain is not None and _is_wrong(plain)
     if plain is not None and is_wrong and here.bench.toolchain == bench.toolchain:
+        if origin(plain, plain.got()).spot is None:  # nothing stores to the tensor
+            return None
         theirs = _plain(replace(here, bench=bench, position=position), stack)
         if theirs is not None and not _is_wrong(theirs):
             found = parting_of_steps(plain, theirs.bench, position)

@@ -68,26 +68,32 @@ def parting_of_steps(trial: Trial, other: Bench, position: int) -> Cause | None:
         trial: a wrong layer; its bench has that layer alone, without optimization.
         other: another build of the layer, likewise.
         position: of the layer in it.
+
+    Returns:
+        None where all stores of the wrong one are alike, and the other goes on.
     """
     bench = trial.bench
     mine = bench.traced(trial.position, trial.image, everywhere=True)
     theirs = other.traced(position, trial.image, everywhere=True)
-    count = min(mine.stores.size, theirs.stores.size)
-    left, right = (_alike(b, t)[:count] for b, t in ((bench, mine), (other, theirs)))
-    different = np.flatnonzero((left != right).any(axis=1))
+    own, its = bench.of_layer(mine), other.of_layer(theirs)
+    left, right = _alike(bench, mine)[own], _alike(other, theirs)[its]
+    count = min(len(left), len(right))
+    different = np.flatnonzero((left[:count] != right[:count]).any(axis=1))
     at = int(different[0]) if different.size else count
-    if at >= mine.stores.size:
+    if at >= len(left):
         return None
-    stack = bench.stack_at(trial.position, trial.image, at, everywhere=True)
-    first = stack[0] if stack else bench.place(int(mine.stores["pc"][at]))
-    its = None
-    if at < theirs.stores.size:
-        its = Spot.of(other.place(int(theirs.stores["pc"][at])), other.program)
+    number = own.start + at
+    stack = bench.stack_at(trial.position, trial.image, number, everywhere=True)
+    first = stack[0] if stack else bench.place(int(mine.stores["pc"][number]))
+    spot = None
+    if at < len(right):
+        pc = int(theirs.stores["pc"][its.start + at])
+        spot = Spot.of(other.place(pc), other.program)
     target = bench.program.layers[trial.position].target
     return Cause(
         "store",
         Spot.of(first, bench.program),
-        other=its,
+        other=spot,
         call_stack=stack,
         accelerator="" if target == "cpu" else target,
         note="compared without optimization",
