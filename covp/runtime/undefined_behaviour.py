@@ -19,7 +19,7 @@ from pathlib import PurePath
 from covp.device.base import LowLevelDevice
 from covp.errors import DeviceError, DeviceFault
 
-_HANDLER = "__ubsan_handle_"
+HANDLER = "__ubsan_handle_"
 _INTEGER, _FLOAT, _BIT_INT = 0, 1, 2
 _LONGEST_NAME = 256
 
@@ -101,9 +101,9 @@ def as_finding(fault: DeviceFault, device: LowLevelDevice) -> DeviceFault:
         device: halted where the fault left it.
     """
     name = (fault.symbol or "").partition("+")[0]
-    if not name.startswith(_HANDLER):
+    if not name.startswith(HANDLER):
         return fault
-    name = name.removeprefix(_HANDLER).removesuffix("_abort")
+    name = name.removeprefix(HANDLER).removesuffix("_abort")
     detail, source, address = _KINDS.get(name, name.replace("_", " ")), None, None
     if name not in _WITHOUT_DATA:
         with suppress(DeviceError):  # a stack that was written over

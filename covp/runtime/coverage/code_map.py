@@ -12,6 +12,8 @@ from typing import Any
 from covp.compilers.symbols import read_functions
 from covp.runtime.coverage.debug_lines import NO_FILE, Instance, Row, read_instances, read_rows
 from covp.runtime.coverage.instructions import Step, decode
+from covp.runtime.coverage.sanitizer_checks import without_checks
+from covp.runtime.undefined_behaviour import HANDLER
 
 _EXECUTABLE = 0x4
 Place = tuple[str, int, int]
@@ -58,13 +60,15 @@ def read_code(elf: bytes) -> CodeMap:
     found = read_instances(dwarf) if dwarf is not None else []
     known = [one for one in found if one.ranges[0][0] in steps]
     known += _symbols(file, known, steps)
+    places = _places(rows, steps)
+    steps = without_checks(steps, places, _handlers(file))
     owners = _owners(known, steps)
     if len(owners) < len(steps):  # assembly without a symbol for its function
         known.append(Instance("", NO_FILE, 0, -1, ()))
         owners = {at: owners.get(at, len(known) - 1) for at in steps}
     return CodeMap(
         steps,
-        _places(rows, steps),
+        places,
         _without_code(rows),
         tuple(_placed(known, rows)),
         owners,
@@ -100,6 +104,15 @@ def _mapping_symbols(file: Any) -> list[tuple[int, bool]]:
         if not found or found[-1][1] != is_code:
             found.append((at, is_code))
     return found
+
+
+def _handlers(file: Any) -> frozenset[int]:
+    """Addresses of what undefined-behaviour checks call; they are in the runtime."""
+    table = file.get_section_by_name(".symtab")
+    symbols = table.iter_symbols() if table is not None else ()
+    return frozenset(
+        symbol["st_value"] & ~1 for symbol in symbols if symbol.name.startswith(HANDLER)
+    )
 
 
 def _places(rows: Sequence[Row], steps: Mapping[int, Step]) -> dict[int, Place]:
