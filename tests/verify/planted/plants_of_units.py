@@ -24,6 +24,18 @@ UNITS: list[Plant] = [
         ),
         average_rounds_down=("np.where(total > 0, total + half, total - half)", "total"),
         negative_ties=("total - half)", "total - half + 1)"),
+        one_less_for_negative_windows_of_16=(
+            "value = np.sign(value) * (np.abs(value) // count)",
+            "value = np.sign(value) * (np.abs(value) // count) - ((count == 16) & (total < 0))",
+        ),
+        negative_ties_of_seven_by_two=(
+            "value = np.sign(value) * (np.abs(value) // count)",
+            "value = np.sign(value) * (np.abs(value) // count) + ((count == 14) & (-total % 14 == 7) & (total < 0))",
+        ),
+        single_pixel=(
+            "        out = np.empty(",
+            "        if inner.size == 1:\n            inner = inner ^ 1\n        out = np.empty(",
+        ),
         average_counts_padding=(
             "count = window.shape[0] * window.shape[1]",
             "count = job.POOL_HEIGHT * job.POOL_WIDTH",

@@ -125,11 +125,23 @@ class Residual(Accelerator):
         x, y = (
             multiply_by_quantized_multiplier(value.astype(np.int64) - zero << 20, factor, shift)
             for value, zero, factor, shift in (
-                (operands[0], job.SUM_FIRST_ZERO_POINT, job.SUM_FIRST_MULTIPLIER, job.SUM_FIRST_SHIFT),
-                (operands[1], job.SUM_SECOND_ZERO_POINT, job.SUM_SECOND_MULTIPLIER, job.SUM_SECOND_SHIFT),
+                (
+                    operands[0],
+                    job.SUM_FIRST_ZERO_POINT,
+                    job.SUM_FIRST_MULTIPLIER,
+                    job.SUM_FIRST_SHIFT,
+                ),
+                (
+                    operands[1],
+                    job.SUM_SECOND_ZERO_POINT,
+                    job.SUM_SECOND_MULTIPLIER,
+                    job.SUM_SECOND_SHIFT,
+                ),
             )
         )
         scaled = multiply_by_quantized_multiplier(
             x + y, job.SUM_OUTPUT_MULTIPLIER, job.SUM_OUTPUT_SHIFT
         )
-        return np.clip(scaled + job.SUM_OUTPUT_ZERO_POINT, job.SUM_LOW, job.SUM_HIGH).astype(np.int8)
+        return np.clip(scaled + job.SUM_OUTPUT_ZERO_POINT, job.SUM_LOW, job.SUM_HIGH).astype(
+            np.int8
+        )

@@ -30,7 +30,10 @@ QUICK = (
 FILES = [
     "conv",
     "adder",
-    *(pytest.param(f, marks=pytest.mark.slow) for f in ("dot", "fused", "palette", "scratchpad")),
+    *(
+        pytest.param(f, marks=pytest.mark.slow)
+        for f in ("dot", "fused", "palette", "residual", "scratchpad")
+    ),
 ]
 
 
