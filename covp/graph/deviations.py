@@ -198,7 +198,7 @@ def _theirs(
 
 def _nearby(region: Region, values: Mapping[str, Array]) -> Iterator[Array]:
     """The target with some GATHERs, one for each axis of a Resize, by their other indices."""
-    resized = [op for op in region.ops if op.kind == "GATHER" and op.attributes.nearby]
+    resized = [op for op in region.ops if getattr(op.attributes, "nearby", ())]
     for chosen in product((False, True), repeat=min(len(resized), _MOST_AXES)):
         other: dict[int, Op] = {}
         for op in compress(resized, chosen):

@@ -190,7 +190,7 @@ def test_a_stack_that_runs_out(code: Module) -> None:
     with pytest.raises(DeviceFault) as caught:
         code["deep"](0).result()
     fault, ram = caught.value, code.session.platform.ram
-    assert fault.kind == "stack overflow" and "the stack is 4096 bytes" in fault.detail
+    assert fault.kind == "stack overflow" and "the stack is 32768 bytes" in fault.detail
     assert fault.address is not None and ram.start - 512 <= fault.address < ram.start
     assert fault.symbol is not None and fault.symbol.startswith("deep")
     assert code["add"](2, 3).result() == 5

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -49,9 +50,16 @@ class Change:
 
 
 @cache
-def changes() -> list[tuple[Op, list[Change]]]:
-    rng = np.random.default_rng(25)
-    return [(op, list(_of(op, rng))) for op in layers()]
+def changes(draw: int = 0, kinds: frozenset[str] = frozenset(OPS)) -> list[tuple[Op, list[Change]]]:
+    """Each layer has random numbers of its own: another layer more or less changes no other's."""
+    met: Counter[str] = Counter()
+    found = []
+    for op in layers():
+        met[op.kind] += 1
+        if op.kind in kinds:
+            rng = np.random.default_rng([draw, crc32(op.kind.encode()), met[op.kind]])
+            found.append((op, list(_of(op, rng))))
+    return found
 
 
 def _of(op: Op, rng: np.random.Generator) -> Iterator[Change]:
@@ -128,18 +136,30 @@ WRONG = 5
 """Wrong maps of each layer."""
 
 
-def test_maps_are_tight() -> None:
+def _reactions(found: list[tuple[Op, list[Change]]]) -> tuple[Counter[str], Counter[str]]:
+    """Elements by kind: that changed, and that may have by the maps."""
     changed: Counter[str] = Counter()
     said: Counter[str] = Counter()
-    for op, found in changes():
-        for change in found:
+    for op, made in found:
+        for change in made:
             maps = definition(op.kind).reads(change.op)
             changed[op.kind] += sum(int(array.sum()) for array in change.outputs)
             said[op.kind] += sum(int(array.sum()) for array in change.readers(maps))
+    return changed, said
+
+
+def _loose(changed: Counter[str], said: Counter[str]) -> frozenset[str]:
+    return frozenset(kind for kind in said if changed[kind] < LOOSE * said[kind])
+
+
+def test_maps_are_tight() -> None:
+    changed, said = _reactions(changes())
+    for draw in range(1, 6):  # by chance no box was better than another
+        more, of = _reactions(changes(draw, _loose(changed, said)))
+        changed, said = changed + more, said + of
     reacting = [kind for kind in said if changed[kind]]
     assert len(reacting) >= 160
-    loose = {kind for kind in reacting if changed[kind] < LOOSE * said[kind]}
-    assert loose <= {"EQUAL"}  # random numbers hardly ever are
+    assert _loose(changed, said) & set(reacting) <= {"EQUAL"}  # random numbers hardly ever are
     assert sum(changed[kind] >= 0.5 * said[kind] for kind in reacting) >= 95
 
 

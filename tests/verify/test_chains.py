@@ -14,6 +14,7 @@ from covp.graph.pattern import Pattern, constant, conv2d, op, optional, wildcard
 from covp.graph.reference import run_reference
 from covp.hardware.observer import Observer
 from covp.testing import ConvCase, ElementwiseCase, PoolCase
+from covp.testing.case import Case
 from covp.testing.verify.bench import Conditions
 from covp.testing.verify.chain import ChainCase, fitted, refitted
 from covp.testing.verify.check import check, open_bench
@@ -104,7 +105,9 @@ def test_a_broadcast_operand_follows_the_other_one_through_a_chain(position: int
     broadcast = 0
     for layer in designs("ADD"):
         case = fitted(chain, 1, layer)
-        forms = [case, refitted(chain, [chain.parts[0], layer])]
+        forms: list[Case | None] = [case]
+        if isinstance(layer, ElementwiseCase):
+            forms.append(refitted(chain, [chain.parts[0], layer]))
         if case is not None:
             forms += [usual_form(case, number) for number in range(13)]
             forms += list(smaller(case))[:40]

@@ -52,7 +52,7 @@ def test_a_single_element_of_each_operation(operation: int, seed: int) -> None:
         """Its address counter ends at once for one element."""
 
         def compute(self, job: Any) -> NDArray[Any]:
-            right = super().compute(job)
+            right = np.asarray(super().compute(job))
             return right ^ np.int8(1) if operation == job.OPERATION and right.size == 1 else right
 
     assert verify(Broken(), seed=seed).failure is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -266,10 +267,9 @@ def _macs(op: Op) -> int:
 
 
 _TYPES = of_one_type("int8", "int16", "float32")
-OPS["CONV_2D"] = OpDefinition(_conv2d_shape, _reference, _macs, _TYPES, reads=_image_reads)
-OPS["DEPTHWISE_CONV_2D"] = OpDefinition(
-    _depthwise_shape, _reference, _macs, _TYPES, reads=_image_reads
+_layer = partial(
+    OpDefinition, reference=_reference, macs=_macs, types=_TYPES, is_product=True, clamps=True
 )
-OPS["FULLY_CONNECTED"] = OpDefinition(
-    _fully_connected_shape, _reference, _macs, _TYPES, reads=_fully_connected_reads
-)
+OPS["CONV_2D"] = _layer(_conv2d_shape, reads=_image_reads)
+OPS["DEPTHWISE_CONV_2D"] = _layer(_depthwise_shape, reads=_image_reads)
+OPS["FULLY_CONNECTED"] = _layer(_fully_connected_shape, reads=_fully_connected_reads)

@@ -91,6 +91,9 @@ class OpDefinition:
             it is a coordinate, or compared with one.
         carries: position of an input to the output that holds what it is for the steps that follow,
             of operators that go step by step.
+        is_product: whether results are sums of products of its first two inputs, or of their
+            differences from the zero points, so that products with a zero can be left out.
+        clamps: whether its attributes' ``activation`` limits results in all its types.
     """
 
     infer_shapes: Callable[[Op], list[Shape]]
@@ -101,6 +104,8 @@ class OpDefinition:
     reads: Callable[[Op], Sequence[IndexMap]] = everything
     positional: Callable[[Op], Collection[int]] = lambda op: ()
     carries: Mapping[int, int] = field(default_factory=dict)
+    is_product: bool = False
+    clamps: bool = False
 
 
 OPS: Registry[str, OpDefinition] = Registry("covp.graph.ops")

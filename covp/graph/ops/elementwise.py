@@ -119,5 +119,9 @@ def _types(op: Op) -> None:
 
 for _kind in _FLOAT:
     OPS[_kind] = OpDefinition(
-        _shape, by_rule(_reference, half_even.elementwise), types=_types, reads=elementwise
+        _shape,
+        by_rule(_reference, half_even.elementwise),
+        types=_types,
+        reads=elementwise,
+        clamps=True,
     )

@@ -128,4 +128,5 @@ OPS["BATCH_MATMUL"] = OpDefinition(
     _macs,
     of_one_type("int8", "int16", "float32", "int32", data=None),
     reads=_reads,
+    is_product=True,
 )

@@ -85,8 +85,12 @@ def _reads(op: Op, order: Order) -> list[IndexMap]:
 
 _TYPES = of_one_type("int8", "int16", "float32")
 OPS["AVERAGE_POOL_2D"] = OpDefinition(
-    _shape, by_rule(_average, _half_even_average), types=_TYPES, reads=lambda op: _reads(op, "sum")
+    _shape,
+    by_rule(_average, _half_even_average),
+    types=_TYPES,
+    reads=lambda op: _reads(op, "sum"),
+    clamps=True,
 )
 OPS["MAX_POOL_2D"] = OpDefinition(
-    _shape, _max, types=_TYPES, reads=lambda op: _reads(op, "any order")
+    _shape, _max, types=_TYPES, reads=lambda op: _reads(op, "any order"), clamps=True
 )

@@ -199,7 +199,7 @@ _FLOAT = of_one_type("float32")
 OPS["MAX_POOL"] = OpDefinition(
     _shapes, _max, types=_max_types, reads=_reads, positional=_positional
 )
-OPS["AVERAGE_POOL"] = OpDefinition(_shapes, _average, types=_FLOAT, reads=_reads)
+OPS["AVERAGE_POOL"] = OpDefinition(_shapes, _average, types=_FLOAT, reads=_reads, clamps=True)
 OPS["LP_POOL"] = OpDefinition(_shapes, _norm, types=_FLOAT, reads=_reads)
 OPS["MAX_UNPOOL"] = OpDefinition(
     _unpool_shape,

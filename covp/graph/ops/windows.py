@@ -195,5 +195,5 @@ def _reads(op: Op) -> list[IndexMap]:
     return [space.reading(x, (channel, *taps, depth), bias_reads(op, channel))]
 
 
-OPS["CONV_ND"] = OpDefinition(_shapes, _reference, _macs, types=_types, reads=_reads)
-OPS["TRANSPOSE_CONV"] = OpDefinition(_shapes, _reference, _macs, types=_types, reads=_reads)
+for _kind in ("CONV_ND", "TRANSPOSE_CONV"):
+    OPS[_kind] = OpDefinition(_shapes, _reference, _macs, _types, reads=_reads, clamps=True)

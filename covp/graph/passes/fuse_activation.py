@@ -5,23 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from covp.graph.graph import Graph, Op
+from covp.graph.ops import definition
 
 _ACTIVATIONS = {"RELU": "relu", "RELU6": "relu6"}
-_PRODUCERS = frozenset(
-    {
-        "ADD",
-        "AVERAGE_POOL",
-        "AVERAGE_POOL_2D",
-        "CONV_2D",
-        "CONV_ND",
-        "DEPTHWISE_CONV_2D",
-        "FULLY_CONNECTED",
-        "MAX_POOL_2D",
-        "MUL",
-        "SUB",
-        "TRANSPOSE_CONV",
-    }
-)
 
 
 def fuse_activations(graph: Graph) -> None:
@@ -40,7 +26,7 @@ def fuse_activations(graph: Graph) -> None:
 
 def _may_fuse(graph: Graph, producer: Op, op: Op) -> bool:
     middle, result = op.input(0), op.output
-    if producer.kind not in _PRODUCERS or producer.attributes.activation != "none":
+    if not definition(producer.kind).clamps or producer.attributes.activation != "none":
         return False
     if len(graph.consumers(middle)) != 1 or graph.is_result(middle):
         return False

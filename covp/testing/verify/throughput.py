@@ -18,8 +18,6 @@ from covp.testing.tensors import plain
 
 MOST_BYTES = 1024
 """A cycle, whatever the unit: the widest port that `bytes_per_cycle` can stand for."""
-_SKIPPING = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL")
-"""Operators of which products with a zero can be left out."""
 _OPERATIONS = 3
 """For each element, of operators without multiply-accumulates: a softmax takes most."""
 
@@ -108,7 +106,7 @@ def needed_macs(ops: Sequence[Op], values: Values) -> int:
 
 def _without_zeros(op: Op, given: Sequence[NDArray[Any] | None]) -> int:
     """Return the sum of the same operator over ones, with zeros where its factors are."""
-    if op.kind not in _SKIPPING:
+    if not definition(op.kind).is_product:
         return definition(op.kind).macs(op)
     ones = [
         (value != _zero(tensor)).astype(np.float32)
