@@ -71,6 +71,10 @@ def _print_layers(result: Evaluation, profile: bool) -> None:
     if profile:
         columns += ["per MAC", "schedule"]
     print_table(columns, [row + [""] * (len(columns) - len(row)) for row in rows], left=3)
+    numbers = {layer.index for layer in result.program.layers}
+    if without := sorted({*range(max(numbers, default=0))} - numbers):
+        places = ", ".join(map(str, without))
+        echo(f"layers without code of their own (a reshape, or part of another one): {places}")
 
 
 def _layer_rows(result: Evaluation, profile: bool) -> list[Row]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.graph.graph import Op, Tensor
+from covp.graph.quantization import activation_range
 
 Array = NDArray[Any]
 Oracle = Literal["onnxruntime", "LiteRT", "covp"]
@@ -122,6 +123,23 @@ def _raw_bytes(op: Op, inputs: Sequence[Array]) -> Array:
     return np.concatenate(inputs, axis=op.attributes.axis)
 
 
+def _steps(tensor: Tensor) -> Array:
+    """Return the scales of a quantized tensor in double precision."""
+    assert tensor.quantization is not None
+    return tensor.quantization.scale.astype(np.float64)
+
+
+def _cast_to_32_bits(op: Op, inputs: Sequence[Array]) -> Array:
+    """FULLY_CONNECTED of int16 whose scaled sums are cast as this machine casts doubles."""
+    x, weights, *bias = (np.asarray(values, np.float64) for values in inputs)
+    sums = x.reshape(-1, weights.shape[1]) @ weights.T + sum(bias)
+    steps = [_steps(tensor) for tensor in (op.input(0), op.input(1), op.output)]
+    with np.errstate(invalid="ignore"):
+        levels = np.rint(sums * (steps[0] * steps[1] / steps[2])).astype(np.int32)
+    limits = activation_range(op.attributes.activation, op.output.scale, 0, op.output.dtype)
+    return np.asarray(np.clip(levels, *limits).astype(np.int16).reshape(op.output.shape))
+
+
 _SUMS = "CONV_2D DEPTHWISE_CONV_2D CONV_ND FULLY_CONNECTED BATCH_MATMUL"
 _CLAMPS = "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 CLIP MINIMUM MAXIMUM"
 SUMS, CLAMPS = frozenset(_SUMS.split()), frozenset(_CLAMPS.split())
@@ -185,6 +203,11 @@ RULES: tuple[Rule, ...] = (
         "TFLM rounds a high multiplication, then a shift; LiteRT the whole product, once. Of int16 "
         "TFLM takes 15 bits of the multiplier where the bias is int64 (2 to 20 % of the values "
         "differ), and with one of int32 LiteRT 2.3 rounds twice as well (0 to 1 %)",
+    ),
+    Rule(
+        "LiteRT", "beyond 32 bits", "FULLY_CONNECTED", "int16", 1,
+        "with a bias of int64 a scaled sum may be beyond 32 bits before it is limited: TFLM wraps "
+        "it, LiteRT casts a double, which is undefined in C++", theirs=_cast_to_32_bits,
     ),
     Rule(
         "LiteRT", "double precision", "MUL", "int16", 1,

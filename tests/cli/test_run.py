@@ -75,6 +75,7 @@ def test_table(call: Call, small: Path) -> None:
         assert f"{number:,}" in done.out
     assert re.search(r"bit-exact: \d+ layers x 4 inputs, checked in \d", done.out)
     assert "est." in done.out and "per MAC" in done.out and "schedule" in done.out
+    assert "layers without code of their own (a reshape, or part of another one): 1\n" in done.out
     assert "SYNTHETIC" not in done.out
 
 

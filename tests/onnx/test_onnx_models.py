@@ -219,6 +219,10 @@ def _wrong():
         "operator Rellu of opset 21 is not supported; did you mean Relu",
         _model([helper.make_node("Rellu", ["x"], ["y"])]),
     )
+    yield (  # "Tan" is no hint
+        "operator Scan of opset 21 is not supported; docs/onnx-operators.md lists",
+        _model([helper.make_node("Scan", ["x"], ["y"], num_scan_inputs=1)]),
+    )
     yield (
         "operator elsewhere::Relu",
         _model([helper.make_node("Relu", ["x"], ["y"], domain="elsewhere")]),

@@ -69,7 +69,8 @@ def accuracy_of(
         jobs: processes at most; the figures are the same for any number.
         float_model: the model before its quantization, or another one of the same task, to be
             computed beside it by the reference: a graph, a zoo name or a path.
-        litert: the build's model file or zoo name, to be run on LiteRT beside it.
+        litert: the build's model file or zoo name, to be run on LiteRT beside it where it is a
+            TFLite file.
         advance: called after each part with a text and the number of parts.
 
     Raises:
@@ -83,9 +84,8 @@ def accuracy_of(
         other = as_graph(float_model)
         demand_same_task(build.graph, other)
         subject = replace(subject, other=other)
-    reason = None
-    if litert is not None:
-        path = find_model(litert).path
+    reason, path = None, None if litert is None else find_model(litert).path
+    if path is not None and path.suffix.lower() == ".tflite":
         reason = why_no_litert(build.graph, path)
         subject = subject if reason else replace(subject, litert=path)
     parts = _parts(subject.samples)

@@ -69,10 +69,8 @@ def why_no_litert(graph: Graph, path: Path) -> str | None:
 
     Args:
         graph: the model.
-        path: of its file.
+        path: of its TFLite file.
     """
-    if path.suffix.lower() != ".tflite":
-        return f"{path.name} is no TFLite file"
     if graph.states:
         return "the model keeps states, which LiteRT's interpreter does not reset"
     try:

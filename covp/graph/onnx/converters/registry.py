@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 
-from covp.errors import ModelError, near_misses
+from covp.errors import ModelError
 from covp.graph.graph import Tensor
 from covp.graph.onnx.importer import Importer
 from covp.graph.onnx.node import Node
@@ -37,6 +38,8 @@ def unknown_operator(node: Node) -> ModelError:
     if not node.domain and node.kind in _DYNAMIC:
         return ModelError(f"{text}the shape of its output depends on values")
     known = [kind for domain, kind in CONVERTERS if domain == node.domain]
-    hint = near_misses(node.kind, known)
-    hint = hint if hint.startswith("did") else "docs/onnx-operators.md lists those that are"
+    misspelt = difflib.get_close_matches(node.kind, known, n=1, cutoff=0.85)
+    hint = "docs/onnx-operators.md lists those that are"
+    if misspelt:  # one of ONNX's own is like another by chance: Scan, Tan
+        hint = f"did you mean {misspelt[0]}?"
     return ModelError(f"{text}{hint} (covp.graph.onnx.converters.register teaches others)")
