@@ -55,7 +55,7 @@ def beyond(rng: np.random.Generator) -> tuple[Graph, list[Array]]:
     x = b.input((1, 8), dtype=np.int16, scale=0.001)
     weights = b.constant(rng.integers(-127, 128, (6, 8)).astype(np.int8), 0.01)
     bias = (rng.uniform(-1, 1, 6) * 2.0 ** rng.integers(33, 41)).astype(np.int64)
-    layer = FullyConnected(activation=str(rng.choice(["none", "relu"])))
+    layer = FullyConnected(activation="relu" if rng.random() < 0.5 else "none")
     operands = (weights, b.constant(bias, 0.01 * np.float32(0.001)))
     y = b.add("FULLY_CONNECTED", x, *operands, attributes=layer, scale=0.0001)
     graph = read_tflite(write_tflite(b.graph(y)))
