@@ -5,8 +5,10 @@ from __future__ import annotations
 from covp.cli.output import echo
 from covp.cli.tables import print_table
 from covp.evaluation.sweep.constraints import is_feasible
+from covp.evaluation.sweep.export import record
 from covp.evaluation.sweep.points import Row
 from covp.evaluation.sweep.result import SweepResult
+from covp.report.memory_bound import memory_bound
 
 _MOST = 40
 """Rows of the table."""
@@ -25,12 +27,16 @@ def print_result(result: SweepResult) -> None:
     unknown = [name for name in result.objectives if all(getattr(r, name) is None for r in good)]
     if rows:
         _print_rows(rows[:_MOST], title)
-    elif good and unknown:
+    elif good and len(unknown) == len(result.objectives):
         echo(f"no front: no design has {', '.join(unknown)}; leave it out of `objectives`")
     elif good:
         echo(f"no front: {_why_empty(result)}")
     if len(rows) > _MOST:
         echo(f"and {len(rows) - _MOST:,} more on the front")
+    for line in memory_bound([record(row, ()) for row in good]):
+        echo(line)
+    if rows and unknown:
+        echo(f"no design has {', '.join(unknown)}: it decides nothing")
     _print_counts(result)
 
 

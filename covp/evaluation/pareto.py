@@ -14,17 +14,20 @@ def front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which points are not dominated.
 
     Args:
-        costs: (points, objectives), less is better. A point with a NaN is on no front.
+        costs: (points, objectives), less is better. A NaN, a figure that is not known, counts as
+            the worst one, so that it neither excludes the point nor helps it; a point that has no
+            figure at all is on no front.
 
     Returns:
         (points,); of equal points only the first.
     """
     found = np.zeros(len(costs), bool)
-    complete = np.flatnonzero(~np.isnan(costs).any(axis=1))
     if not costs.shape[1]:
         return found
+    known = np.flatnonzero(~np.isnan(costs).all(axis=1))
+    costs = np.where(np.isnan(costs), np.inf, costs)
     # whoever comes later in this order dominates no one before; np.lexsort is stable
-    order = complete[np.lexsort(costs[complete].T[::-1])]
+    order = known[np.lexsort(costs[known].T[::-1])]
     best = _two(costs[order]) if costs.shape[1] <= 2 else _many(costs[order])
     found[order[best]] = True
     return found
@@ -33,8 +36,9 @@ def front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
 def _two(ordered: NDArray[np.float64]) -> NDArray[np.bool_]:
     """In the order of the first objective each one on the front has a new least last one."""
     last = ordered[:, -1]
-    before = np.minimum.accumulate(np.concatenate([[np.inf], last]))[:-1]
-    return np.asarray(last < before)
+    better = last < np.minimum.accumulate(np.concatenate([[np.inf], last]))[:-1]
+    better[:1] = True  # infinite too
+    return np.asarray(better)
 
 
 def _many(ordered: NDArray[np.float64]) -> NDArray[np.bool_]:

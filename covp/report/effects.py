@@ -56,6 +56,9 @@ def effects(rows: Sequence[Row], objectives: Sequence[Objective]) -> list[Effect
         rows: any points; those that failed are left out.
         objectives: which.
 
+    What some of the points do not have, such as a unit's size where there is no unit, is looked at
+    among those that have it.
+
     Returns:
         By group and objective, the greatest share first.
     """
@@ -107,13 +110,23 @@ def _by(rows: Sequence[Row], name: str) -> dict[str, list[Row]]:
 
 
 def _effects(group: str, rows: Sequence[Row], objective: Objective) -> list[Effect]:
+    found = _effects_of_all(group, rows, objective)
+    for name in parameters(rows):
+        having = [row for row in rows if factor(row, name) is not None]
+        if len(having) < len(rows):
+            among = _effects_of_all(group, having, objective)
+            found += [effect for effect in among if effect.parameter == name]
+    return sorted(found, key=lambda one: (-one.share, one.parameter))
+
+
+def _effects_of_all(group: str, rows: Sequence[Row], objective: Objective) -> list[Effect]:
+    """Return those of the parameters that all the points have."""
     y = values(rows, objective.name)
     worked = ~np.isnan(y)
     rows, y = [row for row, good in zip(rows, worked, strict=True) if good], y[worked]
     if len(y) < 3 or not np.ptp(y):
         return []
     levels = {name: [factor(row, name) for row in rows] for name in [*_OWN, *parameters(rows)]}
-    # what some of the points do not have is looked at among those that have it
     levels = {n: column for n, column in levels.items() if None not in column and _differ(column)}
     grid = is_grid(list(levels.values()))
     found = []
@@ -124,7 +137,7 @@ def _effects(group: str, rows: Sequence[Row], objective: Objective) -> list[Effe
         found.append(
             Effect(group, objective.name, name, share, total, _ratio(column, y), method, len(y))
         )
-    return sorted(found, key=lambda one: (-one.share, one.parameter))
+    return found
 
 
 def _differ(column: Sequence[Hashable]) -> bool:

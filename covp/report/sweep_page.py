@@ -11,6 +11,7 @@ from covp.report import designs, points
 from covp.report.effects import GRID, effects
 from covp.report.figures.pareto import pareto
 from covp.report.figures.sensitivity import levels, sensitivity
+from covp.report.memory_bound import memory_bound
 from covp.report.objectives import OBJECTIVES, Objective, Row, objectives_of
 from covp.report.page import Facts, Figure, Note, Part, Section, Tile, Tiles, write_page
 from covp.report.point_columns import SWEEP, PointColumn, columns_of
@@ -69,7 +70,7 @@ def sweep_sections(sweeps: Sequence[Sweep]) -> list[Section]:
         Section("Overview", _overview(rows, columns)),
         Section("Designs", _designs(columns, objectives)),
         Section("Best", _best(last, objectives)),
-        Section("Sensitivity", _sensitivity(last, columns, objectives)),
+        Section("Sensitivity", _sensitivity(last, objectives)),
     ]
     if several:
         sections.append(Section("Changes", _changes(sweeps, objectives)))
@@ -146,7 +147,23 @@ def _designs(columns: Sequence[PointColumn], objectives: Sequence[Objective]) ->
         "front. Drag across a figure to choose points: the other figures and the table show these "
         "alone. A double click ends that."
     )
-    return [Points(columns), Note(note), Grid(figures), PointTable("Points")]
+    return [
+        Points(columns),
+        *_levels(columns, objectives),
+        Note(note),
+        Grid(figures),
+        PointTable("Points"),
+    ]
+
+
+def _levels(columns: Sequence[PointColumn], objectives: Sequence[Objective]) -> list[Part]:
+    """Return the figure of what each value of a parameter brings, where one was varied."""
+    varied = [c for c in columns if c.role in ("parameter", "factor") and c.key != "model"]
+    if not any(len(column.levels) > 1 for column in varied) or not objectives:
+        return []
+    caption = "Of the points that the filters show; the bars hold the middle half of them."
+    spec = levels(columns, objectives).to_dict()
+    return [Figure("levels", "What each value brings", spec, caption)]
 
 
 def default_pairs(objectives: Sequence[Objective]) -> list[tuple[Objective, Objective]]:
@@ -177,9 +194,7 @@ def _best(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
     return [best_designs(chosen, objectives, text), front_designs(chosen, objectives)]
 
 
-def _sensitivity(
-    sweep: Sweep, columns: Sequence[PointColumn], objectives: Sequence[Objective]
-) -> list[Part]:
+def _sensitivity(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
     found = effects(designs.shortened(sweep.rows), objectives)
     if not found:
         return [Note("Nothing was varied, or nothing changed.", "missing")]
@@ -193,22 +208,9 @@ def _sensitivity(
         "squared rank correlation of a number, the variance between the means of names. The "
         "pointer on a bar tells which."
     )
-    parts: list[Part] = [
-        Figure(
-            "sensitivity",
-            "Which parameter matters most",
-            sensitivity(found, designs.FACTORS).to_dict(),
-            caption,
-        )
-    ]
-    if any(
-        c.role in ("parameter", "factor") and c.key != "model" and len(c.levels) > 1
-        for c in columns
-    ):
-        caption = "Of the points that the filters show; the bars hold the middle half of them."
-        spec = levels(columns, objectives).to_dict()
-        parts.append(Figure("levels", "What each value brings", spec, caption))
-    return parts
+    spec = sensitivity(found, designs.FACTORS).to_dict()
+    notes = [Note(line) for line in memory_bound(designs.shortened(sweep.rows))]
+    return [Figure("sensitivity", "Which parameter matters most", spec, caption), *notes]
 
 
 def _changes(sweeps: Sequence[Sweep], objectives: Sequence[Objective]) -> list[Part]:

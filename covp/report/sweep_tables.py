@@ -57,12 +57,12 @@ def best(rows: Sequence[Row], weighed: Sequence[Objective]) -> Row | None:
 def front_designs(rows: Sequence[Row], weighed: Sequence[Objective], most: int = 40) -> Table:
     """Of each model the points that are not dominated in all objectives together."""
     shown: list[list[Value | Cell]] = []
-    sizes, without = [], 0
+    sizes, unknown = [], 0
     for model in dict.fromkeys(str(row["model"]) for row in rows):
         members = [row for row in rows if row["model"] == model]
         table = costs(members, weighed)
         chosen = np.flatnonzero(front(table))
-        without += int(np.isnan(table).any(axis=1).sum())
+        unknown += int(np.isnan(table[chosen]).any(axis=1).sum())
         sizes.append(f"{model} {len(chosen)}")
         for index in chosen[np.lexsort(table[chosen].T[::-1])][:most]:
             row = members[index]
@@ -79,8 +79,8 @@ def front_designs(rows: Sequence[Row], weighed: Sequence[Objective], most: int =
     caption = f"Not dominated in {names}; points on the front: {', '.join(sizes)}."
     if any(int(size.split()[-1]) > most for size in sizes):
         caption += f" The first {most} of each model are listed."
-    if without:
-        caption += f" Left out are {without:,} points for which one of these is not known."
+    if unknown:
+        caption += f" Of {unknown:,} of them a figure is not known, which counts as the worst."
     return Table("The front in all objectives", columns, shown, caption=caption)
 
 

@@ -13,11 +13,12 @@ from covp.evaluation.pareto import front
 def by_definition(costs: NDArray[np.float64]) -> list[bool]:
     """O(n^2): nothing dominates it, and no earlier point equals it."""
     found = []
+    given = [not np.isnan(one).all() for one in costs]
+    costs = np.where(np.isnan(costs), np.inf, costs)
     for i, one in enumerate(costs):
-        others = [other for other in costs if not np.isnan(other).any()]
-        dominated = any((other <= one).all() and (other < one).any() for other in others)
+        dominated = any((other <= one).all() and (other < one).any() for other in costs)
         equal = any((other == one).all() for other in costs[:i])
-        found.append(not (np.isnan(one).any() or dominated or equal))
+        found.append(given[i] and not (dominated or equal))
     return found
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from covp.report.effects import BETWEEN, GRID, RANK, Effect, effects, is_grid
+from covp.report.memory_bound import memory_bound
 from covp.report.objectives import OBJECTIVES
 
 CYCLES = [OBJECTIVES["cycles"]]
@@ -85,3 +86,31 @@ def test_grid() -> None:
     assert is_grid([[1, 1, 2, 2], [0, 0, 0, 0]]), "each combination twice"
     assert not is_grid([[1, 1, 2], ["a", "b", "a"]])
     assert not is_grid([[1, 1, 2, 2, 2], ["a", "b", "a", "b", "b"]])
+
+
+def test_what_some_points_do_not_have_is_looked_at_among_the_others() -> None:
+    rows = rows_of(GRID_POINTS, [10 + 3 * p["a"] + 5 * p["b"] for p in GRID_POINTS])
+    alone = rows_of([{}], [100])
+    with_unit = [row | {"accelerators": ["unit"]} for row in rows]
+    shares = found([*alone, *with_unit])
+    for name, effect in found(rows).items():
+        assert shares[name].share == pytest.approx(effect.share)
+        assert shares[name].points == len(GRID_POINTS)
+    assert shares["setup"].points == len(GRID_POINTS) + 1
+
+
+def test_designs_that_the_memory_port_decides() -> None:
+    points = [
+        {"gemm.size": size, "gemm.bytes_per_cycle": width}
+        for size, width in itertools.product([4, 8, 16], [1, 4, 16])
+    ]
+
+    def cycles(point: dict[str, int]) -> int:
+        memory, compute = 4096 // point["gemm.bytes_per_cycle"], 32768 // point["gemm.size"] ** 2
+        return max(memory, compute)
+
+    rows = rows_of(points, [cycles(point) for point in points])
+    (line,) = memory_bound([*rows_of([{}], [9999]), *rows])
+    assert line.startswith("memory-bound: 3 designs with gemm.bytes_per_cycle of 1; gemm.size")
+    assert not memory_bound(rows_of(points, [7] * len(points)))
+    assert not memory_bound(rows_of(points, [16384 // p["gemm.size"] for p in points]))

@@ -57,7 +57,11 @@ def test_the_front_of_all_objectives() -> None:
     listed = [tuple(line[2:5]) for line in table.rows]
     assert set(listed) == front and len(listed) == len(front) > 5
     assert listed == sorted(listed)
-    assert "Left out are 1 points" in table.caption
+    assert "not known" not in table.caption
+    fastest = {**rows[0], "cycles": 1, "ram_bytes": None}
+    table = front_designs([*rows, fastest], WEIGHED)
+    assert table.rows[0][2] == 1 and len(table.rows) == len(front) + 1
+    assert "Of 1 of them a figure is not known, which counts as the worst." in table.caption
 
 
 def test_failures_are_counted() -> None:

@@ -29,7 +29,7 @@ def pareto_front(rows: Sequence[Row], objectives: Sequence[str]) -> list[int]:
     """The numbers of the rows on the front, by model one front, in the order of the rows.
 
     A row is on it where no other one of its model is as good in all objectives and better in one.
-    Rows that lack one of the figures are on none.
+    A figure that is not known counts as the worst; rows that have none are on no front.
 
     Args:
         rows: that are compared.
@@ -39,7 +39,7 @@ def pareto_front(rows: Sequence[Row], objectives: Sequence[str]) -> list[int]:
     all_costs = costs(rows, objectives)
     found: list[int] = []
     for model in dict.fromkeys(models.tolist()):
-        mine = np.flatnonzero((models == model) & np.isfinite(all_costs).all(axis=1))
+        mine = np.flatnonzero((models == model) & np.isfinite(all_costs).any(axis=1))
         different, which = np.unique(all_costs[mine], axis=0, return_inverse=True)
         found += mine[front(different)[which.reshape(-1)]].tolist()
     return sorted(found)
