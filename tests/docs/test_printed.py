@@ -1,0 +1,85 @@
+"""Pages that quote benchmarks: the text is what the benchmark printed last."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+if not (ROOT / "benchmarks").is_dir():
+    pytest.skip("not in a checkout", allow_module_level=True)
+SAME_EVERYWHERE = ("int16", "int4", "attention", "codai22_network", "two_core_example", "streaming")
+"""Benchmarks of seconds that print counts alone."""
+
+
+def benchmark(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def printed() -> ModuleType:
+    return benchmark("printed")
+
+
+def test_pages_are_what_was_printed(printed: ModuleType) -> None:
+    assert printed.differing() == []
+    assert {name for _, _, name, _ in printed.quotes()} >= {*SAME_EVERYWHERE, "thesis", "overlap"}
+
+
+def test_another_figure_is_noticed(
+    printed: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "docs" / "kernels.md"
+    page.parent.mkdir()
+    text = (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+    page.write_text(text.replace("2,738,884", "2,738,885", 1), encoding="utf-8")
+    monkeypatch.setattr(printed, "ROOT", tmp_path)
+    assert printed.differing() == ["kernels.md is not what python benchmarks/int16.py printed last"]
+    printed.write()
+    assert page.read_text(encoding="utf-8") == text
+
+
+def test_what_a_page_calls_printed_is_quoted(printed: ModuleType) -> None:
+    """A table right after the command of a benchmark is no copy by hand."""
+    table = re.compile(r"`python (benchmarks/\w+\.py)[^`]*`[^\n]*\n(?:[^\n|]+\n)*\n\|")
+    by_hand = {
+        f"{page.name}: {found[1]}"
+        for page in printed.pages()
+        for found in table.finditer(page.read_text(encoding="utf-8"))
+    }
+    assert by_hand <= BY_HAND
+
+
+def test_the_page_of_all_tests_is_what_their_runs_gave() -> None:
+    runs = benchmark("all_tests")
+    results = json.loads(runs.RESULTS.read_text(encoding="utf-8"))
+    assert runs.page(results) == runs.PAGE.read_text(encoding="utf-8")
+
+
+BY_HAND = {
+    "accelerators.md: benchmarks/core_costs.py",  # thousands of ratios, by groups of platforms
+    "all-tests.md: benchmarks/all_tests.py",  # which writes the page, see above
+    "board.md: benchmarks/sww.py",  # of waves that are not part of covp
+    "data.md: benchmarks/data_throughput.py",  # times of a machine, rounded
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAME_EVERYWHERE)
+def test_a_benchmark_prints_it_again(printed: ModuleType, name: str) -> None:
+    (command,) = {command for _, command, other, _ in printed.quotes() if other == name}
+    done = subprocess.run(
+        [sys.executable, *command.split()[1:]], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.stdout == (ROOT / f"benchmarks/results/printed/{name}.txt").read_text("utf-8")
