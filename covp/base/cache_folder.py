@@ -65,8 +65,8 @@ def refusal(root: Path) -> str | None:
     if reason or _is_marked(root):
         return reason
     names = set(os.listdir(root))
-    # folders of versions without a marker have this file; a folder of images alone is anybody's
-    if not names or (names <= _OF_OLD and IN_USE in names) or _is_marked(root):
+    # a folder without a marker, or with a damaged one, has this file; images alone are anybody's
+    if not names or (names - {_MARKER} <= _OF_OLD and IN_USE in names) or _is_marked(root):
         return None
     return f"it holds other files and no {_MARKER} of covp's; name an empty folder"
 

@@ -79,10 +79,8 @@ def doctor(as_json: bool) -> None:
     if as_json:
         print_json([asdict(finding) for finding in findings])
         return
-    rows = [
-        [f.tool, f.version or "missing", f.enables, "" if f.version else f.get] for f in findings
-    ]
-    print_table(["tool", "version", "enables", "to get it"], rows, left=4)
+    rows = [[f.tool, f.version or f"missing: {f.get}", f.enables] for f in findings]
+    print_table(["tool", "version", "enables"], rows, left=3)
 
 
 def _host() -> str | None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,20 +16,57 @@ import click
 
 from covp.base.terminal import visible
 
+_TO_COPY = re.compile(r"\s*(again|try|reproduce)?:? ?covp ")
+"""What a line begins with that is a command."""
+
 
 def echo(text: str = "", err: bool = False) -> None:
     """Print a text, whose control characters are shown; nothing else of covp prints to a terminal.
+
+    Lines that are longer than the terminal is wide are folded at words; commands stay whole, to be
+    copied, and so does what goes into a pipe.
 
     Args:
         text: of one or more lines.
         err: on standard error.
     """
-    click.echo(visible(text), err=err)
+    width = terminal_width(err)
+    lines = visible(text).split("\n")
+    click.echo(
+        "\n".join(_folded(line, width) for line in lines) if width else visible(text), err=err
+    )
+
+
+def terminal_width(err: bool = False) -> int | None:
+    """Return the columns of the terminal that a stream goes to; ``COLUMNS``, else None in a pipe.
+
+    Args:
+        err: of standard error.
+    """
+    if (sys.stderr if err else sys.stdout).isatty():
+        return max(20, shutil.get_terminal_size((80, 24)).columns)
+    columns = os.environ.get("COLUMNS", "")
+    return max(20, int(columns)) if columns.isdigit() and 0 < len(columns) < 5 else None
+
+
+def _folded(line: str, width: int) -> str:
+    if len(line) <= width or _TO_COPY.match(line):
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    lines = textwrap.wrap(
+        line.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + "    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines)
 
 
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
-    echo(json.dumps(document, indent=2, allow_nan=False))
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 def warn(warnings: Iterable[str]) -> None:

@@ -58,7 +58,9 @@ def platforms(as_json: bool) -> None:
         ]
         for p in known
     ]
-    print_table(["platform", "core", "description", "clock", "flash", "RAM"], rows, left=3)
+    print_table(
+        ["platform", "core", "description", "clock", "flash", "RAM"], rows, 3, drop=["core"]
+    )
 
 
 def _energy(platform: Platform) -> dict[str, Any] | None:

@@ -74,12 +74,18 @@ def _print_rows(rows: list[Row], title: str) -> None:
     numbers = (
         "cycles (est.)", "ms (est.)", "energy (est.)", "area (est.)", "flash", "RAM", "outputs"
     )  # fmt: skip
+    cells = [_cells(row) for row in rows]
+    # what is the same of all stands above the table
+    same = [len({row[i] for row in cells}) == 1 and len(cells) > 1 for i in range(len(_TEXTS))]
+    places = [i for i in range(len(cells[0])) if i >= len(_TEXTS) or not same[i]]
+    common = ", ".join(str(cells[0][i]) for i in range(len(_TEXTS)) if same[i])
+    columns = [(*_TEXTS, *numbers)[i] for i in places]
     print_table(
-        (*_TEXTS, *numbers),
-        [_cells(row) for row in rows],
-        left=len(_TEXTS),
-        title=title,
-        drop=("outputs", "RAM", "flash"),
+        columns,
+        [[row[i] for i in places] for row in cells],
+        left=len(_TEXTS) - sum(same),
+        title=f"{title} {common}:".strip() if common else title,
+        drop=("outputs", "RAM", "flash", "area (est.)", "energy (est.)", "ms (est.)"),
     )
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
+import math
 import re
-import shutil
-import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 
 from covp.base.terminal import visible
-from covp.cli.output import echo
+from covp.cli.output import echo, terminal_width
 
 _PIPE_WIDTH = 200
 _NUMBER = re.compile(r"[<>~+-]?\d[\d,.]*( ?[%x]| [A-Za-z]{1,3}(/s)?)?|-|")
 _GAP = 2  # between two columns
 _LONGEST_WORD = 24  # longer ones, such as paths, may be broken
+_MOST_LINES = 3
+_RAGGED = 1.2
+"""Of a folded text's width: words leave the ends of lines empty."""
 
 
 def print_table(
@@ -43,7 +44,7 @@ def print_table(
 
     title = visible(title)
     cells = [[cell(value) for value in row] for row in rows]
-    width = output_width()
+    width = terminal_width() or _PIPE_WIDTH
     shown, widths = fit(columns, cells, width, drop)
     table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
     table.padding = (0, 1, 0, 0)
@@ -52,11 +53,10 @@ def print_table(
         table.add_column(_folded(columns[index], size), justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for row in cells:
         table.add_row(*(_folded(row[i], size) for i, size in zip(shown, widths, strict=True)))
-    Console(width=max(width, 20), highlight=False, markup=False).print(table)
+    Console(width=width, highlight=False, markup=False).print(table)
     hidden = [name for index, name in enumerate(columns) if index not in shown]
     if hidden:
-        text = f"not shown at {width} columns: {', '.join(hidden)}"
-        echo(textwrap.fill(text, max(width, 20)))
+        echo(f"not shown at {width} columns: {', '.join(hidden)}")
 
 
 def operator_cell(kind: str, name: str) -> str:
@@ -65,42 +65,52 @@ def operator_cell(kind: str, name: str) -> str:
     return kind if own else f"{kind} {name}"
 
 
-def output_width() -> int:
-    """The columns of the terminal; ``COLUMNS``, else 200, in a pipe."""
-    if sys.stdout.isatty():
-        return shutil.get_terminal_size((80, 24)).columns
-    columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdigit() and 0 < len(columns) < 5 else _PIPE_WIDTH
-
-
 def fit(
     columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, drop: Sequence[str] = ()
 ) -> tuple[list[int], list[int]]:
-    """The columns that are shown, and their widths."""
+    """The columns that are shown, and their widths.
+
+    Those in ``drop`` are left out before a text is folded to more than three lines, the others
+    only where no folding helps.
+    """
     shown = list(range(len(columns)))
-    later = [name for name in reversed(columns[1:]) if name not in drop]
-    leaving = [columns.index(name) for name in (*drop, *later) if name in columns]
-    while True:
-        widths = _widths([columns[i] for i in shown], [[row[i] for i in shown] for row in rows])
-        room = width - _GAP * (len(shown) - 1) - 2
-        chosen = _shrunk(widths, room)
-        if chosen is not None or not leaving:
-            return shown, chosen or [least for least, _, _ in widths]
-        shown.remove(leaving.pop(0))
+    leaving = [columns.index(name) for name in drop if name in columns]
+    rest = [index for index in reversed(range(1, len(columns))) if index not in leaving]
+    room = width - 2
+    for lines, names in ((_MOST_LINES, leaving), (None, rest)):
+        while True:
+            widths = _widths(columns, rows, shown, lines)
+            chosen = _shrunk(widths, room - _GAP * (len(shown) - 1))
+            if chosen is not None or (lines is None and not names):
+                return shown, chosen or [least for least, _, _ in widths]
+            if not names:
+                break
+            shown.remove(names.pop(0))
+    raise AssertionError("the second pass returns")
 
 
-def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[tuple[int, int, int]]:
-    """Of each column: the least width, that of its cells on one line, that of the heading too."""
+def _widths(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], shown: Sequence[int], lines: int | None
+) -> list[tuple[int, int, int]]:
+    """Of each column: the least width, that of its cells on one line, that of the heading too.
+
+    Args:
+        columns, rows: as for `fit`.
+        shown: which.
+        lines: that a text may be folded to; None: any number.
+    """
     found = []
-    for index, heading in enumerate(columns):
-        cells = [row[index] for row in rows]
+    for index in shown:
+        heading, cells = columns[index], [row[index] for row in rows]
         longest = max(map(len, cells), default=0)
         words = max(map(len, heading.split()), default=0)
         is_number = all(_NUMBER.fullmatch(text) for text in cells)
         foldable = not is_number and index > 0
         word = max((len(word) for text in cells for word in text.split()), default=0)
-        least = max(words, min(word, _LONGEST_WORD) if foldable else longest)
-        found.append((least, max(words, longest), max(len(heading), longest)))
+        least = min(word, _LONGEST_WORD) if foldable else longest
+        if foldable and lines is not None:
+            least = max(least, math.ceil(_RAGGED * longest / lines))
+        found.append((max(words, least), max(words, longest), max(len(heading), longest)))
     return found
 
 

@@ -167,7 +167,7 @@ def test_a_wrong_call_is_status_2(call: Call, small: Path) -> None:
         ({"ram_start": "0xffff8000"}, "memory[1]", "address space"),
         ({"ram_start": "-4096"}, "memory[1].start", ">= 0"),
         ({"core": "rv32imz"}, "core", "rv32imc"),
-        ({"core": "[1]"}, "core", "str"),
+        ({"core": "[1]"}, "core", "a text"),
         ({"flash": "1M, colour: red"}, "memory[0]", "colour"),
         ({"core": "rv32imc\nmemroy: []"}, "memroy", "unknown key"),
         ({"ram": "512"}, "memory[1]", "1024"),
