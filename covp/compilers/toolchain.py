@@ -14,6 +14,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from covp.base import cache, cache_upkeep
@@ -134,16 +135,27 @@ class Toolchain:
 
     Attributes:
         name: as for `get_toolchain`.
+        plain_loops: options for memcpy and its family: a loop that copies must not become a call
+            of the function it is in.
         undefined_behaviour_checks: options under which code calls ``__ubsan_handle_...`` before it
             does what C leaves undefined; each check has a call of its own, whose line is right.
     """
 
     name: str
     undefined_behaviour_checks: tuple[str, ...]
+    plain_loops: tuple[str, ...]
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.binary = self._find()
+
+    @cached_property
+    def binary(self) -> str:
+        """The compiler's path.
+
+        Raises:
+            ToolchainError: it is not installed; the text says how to get it.
+        """
+        return self._find()
 
     @property
     def apart(self) -> tuple[str, ...]:
@@ -343,6 +355,7 @@ class Zig(Toolchain):
     """clang and lld of the ziglang wheel; the binary is called without its Python wrapper."""
 
     name = "zig"
+    plain_loops = ("-fno-builtin", "-fno-unroll-loops", "-fno-vectorize")  # unrolled only larger
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)
@@ -433,6 +446,7 @@ class Gcc(Toolchain):
     """A GNU cross compiler from the path."""
 
     name = "gcc"
+    plain_loops = ("-fno-builtin", "-fno-tree-loop-distribute-patterns")
     undefined_behaviour_checks = (*_CHECKS, "-fno-sanitize=vptr", "-fno-crossjumping")
 
     def _find(self) -> str:
@@ -494,7 +508,14 @@ def get_toolchain(name: str, core: Core) -> Toolchain:
         ToolchainError: it is not installed; the text says how to get it.
     """
     demand_name("toolchain", name, list(_TOOLCHAINS))
-    return _TOOLCHAINS[name](core)
+    toolchain = _TOOLCHAINS[name](core)
+    assert toolchain.binary  # found now, before any work
+    return toolchain
+
+
+def toolchains_of(core: Core) -> list[Toolchain]:
+    """Return those that there are for a core, whether or not they are installed."""
+    return [made(core) for name, made in _TOOLCHAINS.items() if name != "gcc" or core.gcc_prefix]
 
 
 _versions: dict[str, str] = {}

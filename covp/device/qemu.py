@@ -111,18 +111,22 @@ def qemu_command(platform: Platform) -> list[str]:
         PlatformError: the platform names no QEMU machine.
         DeviceError: QEMU is not installed.
     """
-    machine: Qemu | None = platform.qemu
-    if machine is None:
+    if platform.qemu is None:
         raise PlatformError(
             f"platform {platform.name} names no QEMU machine; add the key qemu.machine, or take "
             "one that has it: covp platforms"
         )
-    architecture = platform.core.architecture
-    binary = shutil.which(_BINARIES[architecture])
+    name, *machine = qemu_machine(platform, platform.qemu)
+    binary = shutil.which(name)
     if binary is None:
-        raise DeviceError(
-            f"{_BINARIES[architecture]} is not installed: apt install {_PACKAGES[architecture]}"
-        )
-    cpu = ["-cpu", machine.cpu] if machine.cpu else []
+        package = _PACKAGES[platform.core.architecture]
+        raise DeviceError(f"{name} is not installed: apt install {package}")
     quiet = ["-display", "none", "-serial", "null", "-monitor", "none", "-S", "-nodefaults"]
-    return [binary, "-M", machine.machine, *cpu, *quiet, *machine.options]
+    return [binary, *machine, *quiet]
+
+
+def qemu_machine(platform: Platform, machine: Qemu) -> list[str]:
+    """Return the program and the options that choose a platform's machine."""
+    cpu = ["-cpu", machine.cpu] if machine.cpu else []
+    name = _BINARIES[platform.core.architecture]
+    return [name, "-M", machine.machine, *cpu, *machine.options]

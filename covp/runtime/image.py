@@ -14,16 +14,6 @@ STACK_TOP = "covp_stack_top"
 
 ARCHITECTURE_SUFFIX = {"arm": "arm_m", "riscv": "riscv", "x86": "x86"}
 """Of the names of assembly files."""
-# A loop that copies must not become a call of the function it is in; unrolled it is only larger.
-_PLAIN_LOOPS = {
-    "zig": ("-fno-builtin", "-fno-unroll-loops", "-fno-vectorize"),
-    "gcc": ("-fno-builtin", "-fno-tree-loop-distribute-patterns"),
-}
-
-
-def plain_loops(toolchain: Toolchain) -> tuple[str, ...]:
-    """Compiler options for memcpy and its family."""
-    return _PLAIN_LOOPS[toolchain.name]
 
 
 def place_runtime(
@@ -50,7 +40,7 @@ def support_objects(toolchain: Toolchain) -> list[Path]:
     """Workspace allocation and memcpy with its family."""
     workspace = Source.read(runtime_dir() / "workspace.c")
     memory = Source.read(runtime_dir() / "memory.c")
-    plain = ("-g1", *plain_loops(toolchain))
+    plain = ("-g1", *toolchain.plain_loops)
     return [
         *toolchain.compile([workspace], flags=("-g1",)),
         *toolchain.compile([memory], flags=plain),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -78,7 +80,7 @@ def test_cmake_builds_what_was_simulated(tmp_path: Path, platform: str, toolchai
         pytest.skip("cmake is not installed (apt install cmake)")
     made = project(platform, toolchain)
     export_project(made, tmp_path / "out", "cmake")
-    run(tmp_path / "out", "cmake", "-B", "build", "-DCMAKE_TOOLCHAIN_FILE=toolchain.cmake")
+    run(tmp_path / "out", "cmake", "-B", "build")
     run(tmp_path / "out", "cmake", "--build", "build")
     ran = run_firmware(made.program, (tmp_path / "out/build/firmware.elf").read_bytes())
     assert ran.status == 0 and ran.text.splitlines()[-1] == "pass"
@@ -95,6 +97,55 @@ def test_make_takes_clang(tmp_path: Path) -> None:
     ran = run_firmware(made.program, (tmp_path / "out/firmware.elf").read_bytes())
     assert ran.status == 0 and ran.text.splitlines()[-1] == "pass"
     assert ran.instructions != made.simulated.profile.instructions
+
+
+@pytest.mark.parametrize(
+    ("platform", "compiler"),
+    [("cortex-m4", "arm-none-eabi-gcc"), ("riscv32", "riscv64-unknown-elf-gcc")],
+)
+def test_make_takes_gcc_where_zig_was_used(tmp_path: Path, platform: str, compiler: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    made = project(platform, "zig")
+    export_project(made, tmp_path / "out")
+    run(tmp_path / "out", "make", "-j2", f"CC={compiler}")
+    ran = run_firmware(made.program, (tmp_path / "out/firmware.elf").read_bytes())
+    assert ran.status == 0 and ran.text.splitlines()[-1] == "pass"
+
+
+def test_make_runs_no_python_of_the_folder(tmp_path: Path) -> None:
+    made = project("cortex-m0plus", "zig")
+    export_project(made, tmp_path / "out")
+    (tmp_path / "out" / "ziglang.py").write_text("raise SystemExit('run by make')\n")
+    run(tmp_path / "out", "make", "-j2")
+    assert (tmp_path / "out" / "firmware.elf").is_file()
+
+
+def test_cmake_makes_the_library_for_this_machine_where_no_toolchain_is_wanted(
+    tmp_path: Path,
+) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not installed (apt install cmake)")
+    export_project(project("cortex-m0plus", "zig"), tmp_path / "out", "cmake")
+    run(tmp_path / "out", "cmake", "-B", "build", "-DCMAKE_TOOLCHAIN_FILE=")
+    run(tmp_path / "out", "cmake", "--build", "build")
+    assert list((tmp_path / "out" / "build").glob("lib*.a"))
+    assert not (tmp_path / "out" / "build" / "firmware.elf").exists()
+
+
+@pytest.mark.parametrize("platform", ["mps2-an386", "mps3-an547", "hifive1", "qemu-riscv32"])
+def test_the_readme_s_command_ends_on_qemu(tmp_path: Path, platform: str) -> None:
+    made = project(platform, "zig")
+    export_project(made, tmp_path / "out")
+    text = (tmp_path / "out" / "README.md").read_text()
+    (command,) = re.findall(r"^    (qemu-system-.*)$", text, re.M)
+    if shutil.which(command.split()[0]) is None:
+        pytest.skip("QEMU is not installed")
+    run(tmp_path / "out", "make", "-j2", "DEFINES=-DBOARD_OUTPUT_SEMIHOSTING")
+    done = subprocess.run(
+        shlex.split(command), cwd=tmp_path / "out", capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "pass"
 
 
 @pytest.mark.parametrize("layout", layout_names())

@@ -12,7 +12,6 @@ from covp.compilers.toolchain import runtime_dir
 from covp.graph.models import load_model
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import run_reference
-from covp.runtime.image import plain_loops
 from covp.runtime.module import Module
 from covp.runtime.session import Session
 
@@ -75,7 +74,7 @@ def test_memory_functions(platform: str, toolchain: str) -> None:
     """At all alignments, forwards and backwards."""
     renamed = tuple(f"-D{n}=checked_{n}" for n in ("memcpy", "memmove", "memset", "memcmp"))
     with opened(platform, toolchain, ubsan=True) as session:
-        flags = ("-g", *plain_loops(session.toolchain), *renamed)
+        flags = ("-g", *session.toolchain.plain_loops, *renamed)
         # without the other names that Arm's ABI has for the same functions
         text = own("memory.c")["memory.c"].partition("#ifdef __arm__")[0]
         sources = {"memory.c": text, "calls.c": MEMORY}

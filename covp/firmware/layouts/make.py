@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from string import Template
 
-from covp.compilers.toolchain import runtime_dir
+from covp.compilers.toolchain import Toolchain, runtime_dir, toolchains_of
 from covp.firmware.layouts.registry import Files, layout
 from covp.firmware.project import Project
 from covp.firmware.readme import readme
-from covp.runtime.image import plain_loops
 
 _HOW = (
     "`make` builds `firmware.elf` without covp. It starts at `covp_reset`, calls `main` and stays "
@@ -30,14 +29,32 @@ def make(project: Project) -> Files:
 
 
 def _makefile(project: Project) -> str:
+    """Return the Makefile, with the options of each compiler that there is for the core."""
     template = Template((runtime_dir() / "Makefile.in").read_text(encoding="utf-8"))
-    driver = project.toolchain.driver()
+    core, used = project.program.platform.core, project.toolchain
+    options = {tools.name: _options(project, tools) for tools in toolchains_of(core)}
     return template.substitute(
         name=project.library.name,
         platform=project.program.platform.name,
-        cc=driver.command,
-        cflags=" ".join([*driver.compile_flags, "-g", *project.program.flags]),
-        ldflags=" ".join(driver.link_flags),
-        ldlibs=" ".join(driver.libraries),
-        plain=" ".join(plain_loops(project.toolchain)),
+        compiler=used.version,
+        cc=used.driver().command,
+        gcc=f"{core.gcc_prefix}gcc",
+        zig_options=options["zig"],
+        gcc_options=options.get("gcc", f"$(error there is no GCC for the core {core.name})"),
     )
+
+
+def _options(project: Project, tools: Toolchain) -> str:
+    """Return the assignments of a compiler's options."""
+    driver = tools.driver()
+    values = {
+        # of zig the wheel's command may be another one; a compiler like GCC is linked for by GCC
+        "LD": "$(CC)"
+        if tools.name == "zig"
+        else f"$(if $(findstring gcc,$(CC)),$(CC),{driver.command})",
+        "CFLAGS": " ".join([*driver.compile_flags, "-g", *project.program.flags]),
+        "LDFLAGS": " ".join(driver.link_flags),
+        "LDLIBS": " ".join(driver.libraries),
+        "PLAIN": " ".join(tools.plain_loops),
+    }
+    return "\n".join(f"{name} = {value}".rstrip() for name, value in values.items())
