@@ -63,8 +63,19 @@ def read_file(path: Path) -> bytes:
     """The content of a file that a caller names.
 
     Raises:
-        OSError: it cannot be read, or is a device such as /dev/zero, which never ends.
+        OSError: it cannot be read, or `demand_content` refuses it.
     """
-    if stat.S_ISCHR(path.stat().st_mode) or stat.S_ISBLK(path.stat().st_mode):
-        raise OSError(errno.EINVAL, "it is a device, not a file")
+    demand_content(path)
     return path.read_bytes()
+
+
+def demand_content(path: Path) -> None:
+    """Hold that a path is a file with an end: no device such as /dev/zero, no pipe, no socket.
+
+    Raises:
+        OSError: it is something else, a folder excepted, or is not there.
+    """
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        is_device = stat.S_ISCHR(mode) or stat.S_ISBLK(mode)
+        raise OSError(errno.EINVAL, f"it is a {'device' if is_device else 'pipe'}, not a file")

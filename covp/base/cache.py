@@ -46,6 +46,7 @@ _OF_THE_PROCESS = {
 """Errors that another folder would not mend; all others say that this one cannot be used."""
 _lock = threading.Lock()
 _instead: dict[Path, TemporaryFolder] = {}
+_said: set[str] = set()
 _in_use: dict[Path, int] = {}
 stored: list[Callable[[int], None]] = []
 """Called with the bytes of each entry that is stored in the cache folder itself."""
@@ -231,7 +232,10 @@ def _whole(kind: str, name: str) -> tuple[Path, bytes] | None:
             folders = os.stat(root), os.lstat(f"{root}/{kind}")
             with open(path, "rb", buffering=0, opener=_without_links) as stream:
                 state = os.fstat(stream.fileno())
-                if any(map(distrust, (*folders, state))):
+                reasons = list(map(distrust, (*folders, state)))
+                if any(reasons):
+                    if reasons[-1]:
+                        _say_once(f"{path} of the cache is not used: {reasons[-1]}")
                     continue
                 data = stream.readall()
             with open(path + SUM, "rb", buffering=0, opener=_without_links) as stream:
@@ -245,6 +249,14 @@ def _whole(kind: str, name: str) -> tuple[Path, bytes] | None:
             return Path(path), data
         count_damaged()
     return None
+
+
+def _say_once(text: str) -> None:
+    with _lock:
+        if text in _said:
+            return
+        _said.add(text)
+    say(text)
 
 
 def _without_links(path: str, flags: int) -> int:

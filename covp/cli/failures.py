@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from covp.base.shortage import small_address_space
 from covp.cli.output import echo, print_json
 from covp.errors import CovpError, DeviceFault
 
@@ -52,8 +53,11 @@ def _classified(error: BaseException) -> tuple[int, str, str]:
         return error.exit_status, type(error).__name__, _one_line(str(error))
     if isinstance(error, OSError):
         return 1, "OSError", _os_error(error)
-    if isinstance(error, MemoryError):
-        return 1, "MemoryError", f"not enough memory on this machine: {_one_line(str(error))}"
+    limit = small_address_space()
+    if isinstance(error, MemoryError) or (isinstance(error, ImportError) and limit):
+        parts = ("not enough memory on this machine", _one_line(str(error)))
+        text = ": ".join(filter(None, parts)) if isinstance(error, MemoryError) else parts[0]
+        return 1, "MemoryError", f"{text}; {limit}" if limit else text
     text = f"internal error: {type(error).__name__}: {_one_line(str(error))}"
     return 1, "InternalError", f"{text}; run again with --debug and report the traceback"
 

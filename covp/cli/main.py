@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from covp.base.shortage import demand_address_space
 from covp.base.temporary import sweep
 from covp.cli.failures import report
 from covp.cli.groups import LazyGroup
@@ -99,6 +100,7 @@ def _run(arguments: list[str], debug: bool) -> int:
     try:
         # not covp.main(): it would print a line of its own on Ctrl-C
         with covp.make_context("covp", arguments) as context:
+            demand_address_space()
             status = covp.invoke(context)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
+
+from covp.base.shortage import full_disk, small_address_space, small_files
 
 _ERROR = re.compile(
     r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$"
@@ -28,6 +31,21 @@ def first_error(stderr: str, tool: str) -> str:
     lines = [line for line in lines if line and not line.startswith("collect2")]
     first = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
     return f"{tool}: {first or 'failed without a message'}"
+
+
+def failure(stderr: str, tool: str, folders: Iterable[Path]) -> str:
+    """Return why a compiler or linker failed, as one line; what is short where it blames no file.
+
+    Args:
+        stderr: what it printed.
+        tool: its name.
+        folders: that it writes in.
+    """
+    text = first_error(stderr, tool)
+    if any(map(_ERROR.match, stderr.splitlines())):
+        return text
+    short = full_disk(folders) or small_files() or small_address_space()
+    return f"{text}; {short}" if short else text
 
 
 def dependencies(text: str) -> list[str]:

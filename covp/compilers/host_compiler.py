@@ -14,6 +14,7 @@ from pathlib import Path
 from covp.base import cache
 from covp.base.cache import content_key
 from covp.base.temporary import temporary_folder
+from covp.compilers.compiler_output import failure
 from covp.compilers.compiler_process import run_compiler
 from covp.compilers.toolchain import Source, compiler_environment, zig_binary
 from covp.errors import ToolchainError
@@ -179,8 +180,6 @@ class _Build:
     def _run(self, language: str, arguments: Sequence[str]) -> None:
         run = run_compiler([zig_binary(), language, *arguments], compiler_environment(self.folder))
         if run.returncode:
-            errors = [line for line in run.stderr.splitlines() if "error:" in line]
-            reason = " ".join(errors[:1] or [run.stderr]).replace(f"{self.folder}/", "")
-            raise ToolchainError(
-                f"{self.what} cannot be compiled: {' '.join(reason.split())[-400:]}"
-            )
+            reason = failure(run.stderr, "zig", (self.folder, cache.cache_root()))
+            reason = " ".join(reason.replace(f"{self.folder}/", "").split())
+            raise ToolchainError(f"{self.what} cannot be compiled: {reason[-400:]}")

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
+from covp.base.arguments import read_file
 from covp.compilers.dwarf_frames import FrameRule, FrameTable
 from covp.errors import printable
 
@@ -167,7 +168,7 @@ class _ElfFile:
     def _elf(self) -> Any:
         from elftools.elf.elffile import ELFFile
 
-        data = self.origin if isinstance(self.origin, bytes) else Path(self.origin).read_bytes()
+        data = self.origin if isinstance(self.origin, bytes) else read_file(Path(self.origin))
         return ELFFile(io.BytesIO(data))
 
     @cached_property

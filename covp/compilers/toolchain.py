@@ -18,11 +18,11 @@ from functools import cached_property
 from pathlib import Path
 
 from covp.base import cache, cache_upkeep
-from covp.base.arguments import demand_name
+from covp.base.arguments import demand_name, read_file
 from covp.base.cache import cache_dir, content_key, write_atomically
 from covp.base.temporary import temporary_folder
 from covp.chip.cores import Core
-from covp.compilers.compiler_output import dependencies, first_error
+from covp.compilers.compiler_output import dependencies, failure, first_error
 from covp.compilers.compiler_process import run_compiler
 from covp.errors import ToolchainError, UsageError
 
@@ -93,7 +93,7 @@ class Source:
     def read(cls, path: Path) -> Source:
         """The file at ``path``. Raises UsageError when it cannot be read."""
         try:
-            return cls(path.name, path.read_text(encoding="utf-8"), path.resolve())
+            return cls(path.name, read_file(path).decode(), path.resolve())
         except (OSError, ValueError) as error:
             raise UsageError(f"{path}: cannot be read as C source: {error}") from None
 
@@ -305,7 +305,8 @@ class Toolchain:
         except (OSError, ValueError) as error:
             raise ToolchainError(f"{command[0]} cannot be started: {error}") from None
         if done.returncode:
-            raise ToolchainError(first_error(done.stderr, self.name))
+            folders = (folder, cache.cache_root())
+            raise ToolchainError(failure(done.stderr, self.name, folders))
 
     def driver(self) -> Driver:
         """Its command in a Makefile."""

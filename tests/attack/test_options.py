@@ -72,6 +72,25 @@ def test_a_file_without_end() -> None:
         assert err.getvalue().count("\n") == 1 and "/dev/zero: cannot be read" in err.getvalue()
 
 
+def test_a_pipe_without_a_writer(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.npy"
+    os.mkfifo(pipe)
+    for words in (
+        ["run", pipe, "-p", "riscv32"],
+        ["run", "kws", "-p", pipe],
+        ["run", "kws", "-p", "riscv32", "--input", pipe],
+        ["run", "kws", "-p", "riscv32", "--data", pipe],
+        ["run", "kws", "-p", "riscv32", "--data", "junk.bin", "--labels", pipe],
+        ["firmware", pipe, "-p", "riscv32"],
+        ["report", pipe, "-o", "report.html"],
+        ["check", pipe, "--max-ms", "1"],
+    ):
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err), pytest.raises(SystemExit):
+            main(list(map(str, words)))
+        assert err.getvalue().count("\n") == 1, words
+
+
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with junk of every kind, and one good model."""

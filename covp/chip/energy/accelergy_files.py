@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from covp.base.arguments import read_file
 from covp.base.struct_errors import readable
 from covp.base.yaml_files import read_yaml
 from covp.errors import AcceleratorError
@@ -239,7 +240,7 @@ def read_table(path: Path) -> ClassTable:
         AcceleratorError: it cannot be read, or has no column of energy or area.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_file(path).decode("utf-8-sig")
         rows = [row for row in csv.DictReader(text.splitlines(), strict=True) if any(row.values())]
     except OSError as error:
         raise AcceleratorError(f"{path}: cannot be read: {error.strerror}") from None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from covp.base.arguments import read_file
 from covp.chip.isa import ARCHITECTURES
 from covp.chip.platform_file import Platform
 from covp.compilers.elf import ElfImage, Symbol
@@ -63,7 +64,7 @@ def read_program(path: Path, platform: Platform) -> ProgramFile:
     """
     core = platform.core
     try:
-        elf = ElfImage(path.read_bytes())
+        elf = ElfImage(read_file(path))
         sections = elf.sections
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.base.arguments import demand_content, read_file
 from covp.errors import UsageError
 
 Array = NDArray[Any]
@@ -94,6 +95,7 @@ _HEADERS = {
 def _loaded(path: str | Path, load: Callable[[], _T]) -> _T:
     """What numpy reads of a file; its errors as one line."""
     try:
+        demand_content(Path(path))
         return load()
     except UsageError:
         raise
@@ -117,7 +119,7 @@ def read_raw(path: Path, dtype: np.dtype[Any], elements: int) -> Array:
         UsageError: the file cannot be read or has another size.
     """
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     for found in dict.fromkeys((dtype, np.dtype(np.float32))):

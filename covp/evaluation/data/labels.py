@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.base.arguments import demand_content
 from covp.errors import UsageError
 from covp.evaluation.data.files import read_array
 from covp.evaluation.data.samples import Samples
@@ -58,6 +59,7 @@ def read_labels(path: Path, samples: Samples) -> Array:
 
 def _of_text(path: Path, samples: Samples) -> Array:
     try:
+        demand_content(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
             lines = [(reader.line_num, [word.strip() for word in row]) for row in reader]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from covp.base.arguments import demand_content, read_file
 from covp.errors import UsageError
 from covp.evaluation.data.tasks import Task
 
@@ -51,7 +52,7 @@ class Stimulus:
             UsageError: the file cannot be read, or has another size than before.
         """
         try:
-            content = self.path.read_bytes()
+            content = read_file(self.path)
         except OSError as error:
             raise UsageError(f"{self.path}: cannot be read: {error.strerror or error}") from None
         if len(content) != self.size:
@@ -111,6 +112,7 @@ def read_dataset(folder: Path, task: Task) -> Dataset:
     """
     path = folder / LABELS
     try:
+        demand_content(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
             found = [

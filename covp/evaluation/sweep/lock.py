@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import os
 from pathlib import Path
 
 from covp.base.closing import Owned
 from covp.errors import CovpError, UsageError
+
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
+"""Errors of network file systems that are mounted without locks."""
 
 
 class Lock(Owned):
@@ -17,7 +22,7 @@ class Lock(Owned):
 
     Raises:
         UsageError: another process has it.
-        CovpError: the folder cannot be written to.
+        CovpError: the folder cannot be written to, or its file system has no locks.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,6 +43,11 @@ class Lock(Owned):
             ) from None
         except OSError as error:
             self.close()
+            if error.errno in _NO_LOCKS:
+                raise CovpError(
+                    f"{path.parent}: its file system has no locks ({error.strerror}); name a "
+                    "folder of a local disk with -o, or a PostgreSQL store with --store"
+                ) from None
             reason = error.strerror
             raise CovpError(
                 f"{beside}: cannot be written: {reason}; make room, or name another folder with -o"
@@ -51,7 +61,8 @@ class Lock(Owned):
     def close(self) -> None:
         """Let another process have it."""
         if self._file >= 0:
-            fcntl.flock(self._file, fcntl.LOCK_UN)  # a fork has the file open, too
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_UN)  # a fork has the file open, too
             os.close(self._file)
             self._file = -1
 
@@ -66,6 +77,8 @@ def is_held(path: Path) -> bool:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError:
+        return False
     finally:
         os.close(handle)
     return False

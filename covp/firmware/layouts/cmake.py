@@ -100,8 +100,9 @@ def cmake(project: Project) -> Files:
         "LICENSE": license_text(),
         "README.md": readme(
             project,
-            "`cmake -B build && cmake --build build` makes `build/firmware.elf`; as part of another "
-            f"project `add_subdirectory` this folder and link `{project.library.name}`.",
+            "`cmake -B build && cmake --build build` makes `build/firmware.elf`; as part of "
+            "another project `add_subdirectory` this folder and link "
+            f"`{project.library.name}`.",
             has_firmware=True,
         ),
     }
