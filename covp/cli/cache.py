@@ -7,7 +7,6 @@ import click
 from covp.cli import options
 from covp.cli.output import echo, print_json
 from covp.cli.tables import print_table
-from covp.errors import UsageError
 
 
 @click.group(invoke_without_command=True)
@@ -54,14 +53,5 @@ def limit(size: str) -> None:
     """Keep the cache below SIZE, such as 500M or 2G; what was used least recently goes first."""
     from covp.base.cache_upkeep import set_limit
 
-    freed = set_limit(None if size == "none" else _bytes_of(size))
+    freed = set_limit(None if size == "none" else options.size(size))
     echo(f"limit {size}, {freed:,} bytes freed")
-
-
-def _bytes_of(size: str) -> int:
-    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    text = size.upper().removesuffix("B").removesuffix("I")
-    digits, unit = (text[:-1], units[text[-1:]]) if text[-1:] in units else (text, 1)
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 16):
-        raise UsageError(f"{size!r} is not a size; write bytes or such as 500M, 2G, or none")
-    return int(digits) * unit

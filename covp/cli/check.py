@@ -42,8 +42,8 @@ _TITLES = {
 )
 @click.option("--max-instructions", type=click.IntRange(0), metavar="N", help="Of each run.")
 @click.option("--max-ms", type=float, metavar="MS", help="Time of each run.")
-@click.option("--max-flash", type=click.IntRange(0), metavar="BYTES", help="Of each run.")
-@click.option("--max-ram", type=click.IntRange(0), metavar="BYTES", help="Of each run.")
+@click.option("--max-flash", type=options.size, metavar="SIZE", help="Of each run, such as 512K.")
+@click.option("--max-ram", type=options.size, metavar="SIZE", help="Of each run, such as 64K.")
 @options.as_json
 def check(
     results: tuple[Path, ...],

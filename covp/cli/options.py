@@ -12,8 +12,30 @@ import click
 
 from covp.base.request import BuildOptions, Option, RunOptions, Shapes, described
 from covp.cli.groups import option
+from covp.cli.output import warn
+from covp.errors import UsageError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def size(text: str) -> int:
+    """Return the bytes of a number, or of one with K, M or G, which are powers of 1024.
+
+    Raises:
+        UsageError: it is no such number.
+    """
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    number = text.upper().removesuffix("B").removesuffix("I")
+    digits, unit = (number[:-1], units[number[-1:]]) if number[-1:] in units else (number, 1)
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 16):
+        raise UsageError(f"{text!r:.40} is not a size; write bytes or such as 64K, 500M, 2G")
+    return int(digits) * unit
+
+
+def _default_platform() -> str:
+    warn(["no -p: the platform is riscv32; covp platforms has the others"])
+    return "riscv32"
+
 
 platform = option(
     "-p",
@@ -22,6 +44,14 @@ platform = option(
     metavar="PLATFORM",
     heading="Target",
     help="A name from `covp platforms`, or the path of a YAML file.",
+)
+platform_or_default = option(
+    "-p",
+    "--platform",
+    callback=lambda context, parameter, value: value or _default_platform(),
+    metavar="PLATFORM",
+    heading="Target",
+    help="A name from `covp platforms`, or the path of a YAML file.  [default: riscv32]",
 )
 platforms = option(
     "-p",

@@ -29,7 +29,7 @@ from covp.evaluation.schedules import schedules_of
 
 @click.command(cls=GroupedCommand)
 @click.argument("model")
-@options.platform
+@options.platform_or_default
 @options.accelerators
 @options.build_options()
 @options.run_options()

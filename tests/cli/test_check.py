@@ -90,6 +90,17 @@ def test_budgets(call: Call, save: Save, option: str, most: int) -> None:
     assert done.status == 1 and "is over the budget of" in done.out
 
 
+def test_sizes_may_have_units(call: Call, save: Save) -> None:
+    results = save("results.json", RUN)
+    assert call("check", results, "--max-ram", "4K", "--max-flash", "1M").status == 0
+    done = call("check", results, "--max-ram", "3k")
+    assert done.status == 1 and "is over the budget of 3,072" in done.out
+    assert (
+        "not a size; write bytes or such as 64K"
+        in call("check", results, "--max-ram", "1T").refusal
+    )
+
+
 def test_a_figure_that_is_not_known_keeps_no_budget(call: Call, save: Save) -> None:
     results = save("results.json", changed(instructions=None))
     assert "is not known" in call("check", results, "--max-instructions", 9999).out

@@ -123,3 +123,10 @@ def test_a_difference_is_status_1_and_said(
     done = call("run", small, "-p", "riscv32", "--json")
     assert done.status == 1
     assert done.document["matches_reference"] is False
+
+
+def test_without_a_platform_it_says_which_one_it_takes(call: Call, small: Path) -> None:
+    done = call("run", small)
+    assert done.status == 0 and done.out.startswith("small on riscv32")
+    assert done.err == ("warning: no -p: the platform is riscv32; covp platforms has the others\n")
+    assert call("compare", small).refusal.startswith("covp: Missing option '-p'")

@@ -31,6 +31,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("net.pt", "torch.onnx.export"), ("net.keras", "tf2onnx"), ("net.H5", "TFLiteConverter"),
+        ("net.safetensors", "weights alone"), ("net.bin", "expected .tflite or .onnx"),
+    ],
+)  # fmt: skip
+def test_what_other_programs_save_is_refused_with_what_makes_a_model_of_it(
+    tmp_path: Path, name: str, advice: str
+) -> None:
+    (tmp_path / name).write_bytes(bytes(range(200)))
+    with pytest.raises(ModelError) as caught:
+        load_model(tmp_path / name)
+    assert advice in str(caught.value) and ".onnx" in str(caught.value)
+
+
 def test_a_path(content: bytes, folder: Path) -> None:
     path = folder / "7 wonders.tflite"
     path.write_bytes(content)

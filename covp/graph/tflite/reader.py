@@ -48,7 +48,7 @@ def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph
     """As `load_tflite` for a file's content; errors begin with ``where``."""
     try:
         if data[4:8] != _IDENTIFIER:
-            raise ModelError("not a TFLite model (no 'TFL3' at byte 4); expected .tflite")
+            raise ModelError("not a TFLite model (no 'TFL3' at byte 4); expected .tflite or .onnx")
         return _model(File(data), name)
     except ModelError as error:
         text = str(error)  # with names and numbers of any length in a damaged file

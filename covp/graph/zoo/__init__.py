@@ -124,13 +124,13 @@ def fetch(
             try:
                 download(f"{base_url or item.base_url}/{item.url}", path, item.sha256)
             except CovpError as error:
-                missing.append(f"{item.file} ({item.name})")
+                missing.append(item.name)
                 first = first or error
                 continue
         models.append(_found(item, path, "official"))
     if first is not None:
-        count = f"; {len(missing)} files are missing: {', '.join(missing)}"
-        raise CovpError(f"{first}{count if len(missing) > 1 else ''}") from first
+        names = f" (so are {', '.join(missing[1:])})" if missing[1:] else ""
+        raise CovpError(f"{missing[0]} is missing{names}: {first}") from first
     return models
 
 
