@@ -140,7 +140,7 @@ def test_unknown_operator(call: Call, tmp_path: Path) -> None:
         (("run", "kws", "-p", "riscv32", "--toolchain", "icc"), "zig"),
         (("run", "kws", "-p", "riscv32", "--seed", "three"), "three"),
         (("run", "kws", "-p", "none.yaml"), "no such platform file"),
-        (("run", "kws"), "--platform"),
+        (("compare", "kws"), "--platform"),
         (("run", "-p", "riscv32"), "MODEL"),
         (("compare", "-p", "riscv32", "-a", "qconv2d"), "MODELS"),
         (("compare", "kws", "kwz", "-p", "riscv32", "-a", "qconv2d"), "did you mean kws"),
@@ -154,7 +154,7 @@ def test_wrong_name(call: Call, arguments: tuple[str, ...], hint: str) -> None:
 
 
 def test_a_wrong_call_is_status_2(call: Call, small: Path) -> None:
-    for arguments in (("rum",), ("run",), ("run", small), ("run", "kwss", "-p", "riscv32")):
+    for arguments in (("rum",), ("run",), ("export", small), ("run", "kwss", "-p", "riscv32")):
         assert call(*arguments).status == 2
 
 

@@ -38,7 +38,7 @@ def test_an_error_is_one_line_and_a_status(tmp_path: Path) -> None:
     done = run("run", tmp_path, "-p", "riscv32")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1 and done.stderr.startswith("covp: ")
-    assert run("run", "kws").returncode == 2
+    assert run("compare", "kws").returncode == 2
 
 
 def test_debug_gives_the_traceback(tmp_path: Path) -> None:

@@ -186,6 +186,7 @@ class DriverBench:
     ) -> Outcome:
         """As `Bench.run`: only the driver is compiled, references compute the rest."""
         self.core_watch.masked = conditions.masked
+        self.jobs = ()
         if self.watch is not None:
             self.watch.pace, self.watch.cycles = conditions.pace, conditions.cycles
             self.watch.skips = conditions.skips
@@ -265,15 +266,16 @@ class DriverBench:
         """
         if not isinstance(self.unit, JobUnit):
             return ""
-        self.jobs = tuple(self.unit.jobs)
+        jobs = tuple(self.unit.jobs)
         self.unit.forget_jobs()
-        for job in self.jobs:
+        self.jobs += jobs
+        for job in jobs:
             cycles = max(1, job.timing.cycles)
             moved = job.traffic.nbytes or job.stored
             rates = (job.macs or 0) / cycles, moved / cycles
             self.rates = max(self.rates[0], rates[0]), max(self.rates[1], rates[1])
         stated = {op.name: definition(op.kind).macs(op) for op in graph.ops}
-        return impossible(self.backend, ops, stated, values, self.jobs)
+        return impossible(self.backend, ops, stated, values, jobs)
 
     def _watched(self) -> str:
         """A rule that driver or unit have broken so far."""
