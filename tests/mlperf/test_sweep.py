@@ -12,7 +12,7 @@ from covp.evaluation import evaluate
 from covp.evaluation.data.runner_dataset import read_dataset
 from covp.evaluation.data.tasks import TASKS
 from covp.firmware.mlperf.rows import Row
-from covp.firmware.mlperf.scoring import Chunk, answers
+from covp.firmware.mlperf.scoring import Chunk, Scorer
 from covp.firmware.mlperf.sweep import sweep
 from covp.graph import zoo
 from covp.graph.models import load_model
@@ -71,7 +71,7 @@ def test_distances_are_those_of_litert(tmp_path: Path, litert: Litert) -> None:
         return float(np.mean(found))
 
     dataset = read_dataset(tmp_path / "ad01", task)
-    found = answers(Chunk(0, model, task, dataset.files)).values
+    found = Scorer()(Chunk(0, model, task, dataset.files)).values
     same = [distance(values, lambda _, inputs: run_reference(model, inputs)) for values in files]
     assert found == pytest.approx(same, rel=1e-5)
     # LiteRT rounds FULLY_CONNECTED once, TFLM twice (docs/accuracy.md): of ten layers in a row

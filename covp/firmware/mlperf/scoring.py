@@ -1,4 +1,4 @@
-"""`answers`: what a model says of the files of a dataset, on the emulated core or the reference."""
+"""`Scorer`: what a model says of the files of a dataset, on the emulated core or the reference."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import chain
 
 import numpy as np
 
+from covp.base.closing import Closing
 from covp.evaluation import Build
 from covp.evaluation.data.inference import Inference, OnDevice, OnReference
 from covp.evaluation.data.runner_dataset import Stimulus, demand_finite
@@ -57,43 +58,48 @@ class Answers:
     seconds: float
 
 
-def answers(chunk: Chunk) -> Answers:
-    """Run the model on each sample of each file.
+class Scorer(Closing):
+    """Runs models on the samples of chunks; the build that ran last stays loaded for the next."""
 
-    Raises:
-        CovpError: a file cannot be read, or the program faulted.
-    """
-    start = time.perf_counter()
-    task, (source,), (result,) = chunk.task, chunk.graph.inputs, chunk.graph.outputs
-    samples = [list(file.samples()) for file in chunk.files]
-    if task.kind == "spectrum":
-        for file, windows in zip(chunk.files, samples, strict=True):
-            for sample in windows:
-                demand_finite(sample, file)
-    inputs = np.stack([task.input(sample, source) for sample in chain.from_iterable(samples)])
-    (outputs,) = _inference(chunk.number, chunk.subject).run([inputs[:, None]]).outputs
-    following = iter(outputs)
-    found = [
-        [task.answer(sample, next(following), result) for sample in windows] for windows in samples
-    ]
-    return Answers(tuple(float(np.mean(each)) for each in found), time.perf_counter() - start)
+    def __init__(self) -> None:
+        self._latest: tuple[int, OnDevice] | None = None
 
+    def __call__(self, chunk: Chunk) -> Answers:
+        """Run the model on each sample of each file.
 
-_latest: tuple[int, OnDevice] | None = None
-"""The build that this process ran last, by its number; it stays loaded until another one comes."""
+        Raises:
+            CovpError: a file cannot be read, or the program faulted.
+        """
+        start = time.perf_counter()
+        task, (source,), (result,) = chunk.task, chunk.graph.inputs, chunk.graph.outputs
+        samples = [list(file.samples()) for file in chunk.files]
+        if task.kind == "spectrum":
+            for file, windows in zip(chunk.files, samples, strict=True):
+                for sample in windows:
+                    demand_finite(sample, file)
+        inputs = np.stack([task.input(sample, source) for sample in chain.from_iterable(samples)])
+        (outputs,) = self._inference(chunk).run([inputs[:, None]]).outputs
+        following = iter(outputs)
+        found = [
+            [task.answer(sample, next(following), result) for sample in windows]
+            for windows in samples
+        ]
+        return Answers(tuple(float(np.mean(each)) for each in found), time.perf_counter() - start)
 
+    def _inference(self, chunk: Chunk) -> Inference:
+        """What computes inferences of a chunk's subject."""
+        if isinstance(chunk.subject, Graph):
+            return OnReference(chunk.subject)
+        if self._latest is None or self._latest[0] != chunk.number:
+            self.close()
+            self._latest = chunk.number, OnDevice(chunk.subject)
+        return self._latest[1]
 
-def _inference(number: int, subject: Subject) -> Inference:
-    """What computes inferences of a subject."""
-    global _latest
-    if isinstance(subject, Graph):
-        return OnReference(subject)
-    if _latest is None or _latest[0] != number:
-        if _latest is not None:
-            _latest[1].close()
-            _latest = None
-        _latest = number, OnDevice(subject)
-    return _latest[1]
+    def close(self) -> None:
+        """Close the device."""
+        if self._latest is not None:
+            self._latest[1].close()
+            self._latest = None
 
 
 def chunks(

@@ -17,7 +17,7 @@ from covp.firmware.mlperf.entrants import Entrant, demand_samples
 from covp.firmware.mlperf.points import Job, Performance, Point, measure
 from covp.firmware.mlperf.quality import Quality, score
 from covp.firmware.mlperf.rows import Row
-from covp.firmware.mlperf.scoring import Answers, Chunk, Subject, answers, chunks
+from covp.firmware.mlperf.scoring import Answers, Chunk, Scorer, Subject, chunks
 from covp.graph.graph import Graph
 
 LABEL = "MLPerf-Tiny-style, emulated, not a submission"
@@ -138,7 +138,7 @@ def _score(
     parts = list(chain.from_iterable(_parts(n, *pair, jobs) for n, pair in subjects.items()))
     steps.total += len(parts)
     results: dict[int, Answers | CovpError] = {}
-    with open_jobs(answers, jobs) as workers:
+    with open_jobs(Scorer(), jobs) as workers:
         for done in workers.call(parts):
             results[done.number] = done.error or done.result
             steps.done(f"accuracy of {parts[done.number].graph.name}")
