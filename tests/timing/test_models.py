@@ -18,7 +18,7 @@ def cycles(model: str, *code: int, taken: int = 0) -> int:
     """Of straight-line code that runs once; instructions above 16 bits have 4 bytes."""
     block = tuple(Instruction(bits, 2 if bits < 1 << 16 else 4) for bits in code)
     fallen = (Runs(0), Runs(1, taken, 1 - taken))
-    runs = BlockRuns(0, 0, pack(block), fallen, (), 0, 0, UNKNOWN)
+    runs = BlockRuns(0, 0, pack(block), fallen, (), 0, UNKNOWN)
     return cost(Trace((runs,)), load_timing(model))
 
 

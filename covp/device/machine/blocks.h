@@ -9,8 +9,6 @@
 #include "decode.h"
 #include "memories.h"
 
-enum { LONGEST = 512 }; /* bytes of a block, to look for what others follow */
-
 static bool in_chunk(const Machine *m, const Block *b) {
     const Block *chunk = m->chunks[b->address >> CHUNK_BITS];
     return b >= chunk && b < chunk + CHUNK_BLOCKS;
@@ -61,18 +59,34 @@ static uint32_t target_of(const Machine *m, const Block *b) {
     return target;
 }
 
-/* The code that ran up to the end of a block, known by 1 + its place in `all`, when that was first met. */
-static History history(const Machine *m, uint64_t last) {
+/* -- pasts: the way to the end of a block that was entered in some way is a number ------------------- */
+
+static Block *end_of(const Machine *m, uint64_t way) { return m->all[(way - 1) / ENTRIES]; }
+
+/* The way to the start of that block; 0: a jump. */
+static uint64_t way_before(const Machine *m, uint64_t way) {
+    uint32_t entry = (uint32_t)((way - 1) % ENTRIES);
+    return entry == JUMPED ? 0 : end_of(m, way)->version->before[entry - FALLEN];
+}
+
+/* The code that ran on a way, as far as it counts. */
+static History history(const Machine *m, uint64_t way) {
     Code found[DEPTH];
     History h = {.count = 0};
     uint32_t count = 0;
-    while (last && count < DEPTH) {
-        const Version *v = m->all[last - 1]->version;
-        found[count++] = code_of(m->all[last - 1]);
-        last = v->first == JUMPED ? 0 : v->before[v->first - FALLEN];
-    }
+    for (; way && count < DEPTH; way = way_before(m, way)) found[count++] = code_of(end_of(m, way));
     while (count) h.code[h.count++] = found[--count];
     return h;
+}
+
+/* How many blocks two ways have in common up to their end; DEPTH: all that count. */
+static uint32_t in_common(const Machine *m, uint64_t one, uint64_t other) {
+    uint32_t count = 0;
+    for (; one && other && end_of(m, one) == end_of(m, other) && count < DEPTH; count++) {
+        one = way_before(m, one);
+        other = way_before(m, other);
+    }
+    return one || other ? count : DEPTH;
 }
 
 /* Whether a long instruction starts in the middle of a word; or it looks like that. */
@@ -108,9 +122,10 @@ static void time_code(Machine *m, Block *b) {
     time_block(m->timing, &block, before, v->ends, &v->time);
     for (int n = 0; n < ENTRIES; n++) {
         const EntryTime *time = &v->time.entry[n];
-        b->cycles[n] = total(&time->own);
-        b->branch[n][0] = (uint16_t)total(&time->taken);
-        b->branch[n][1] = (uint16_t)total(&time->untaken);
+        EntryRuns *runs = &b->runs[n];
+        runs->cycles = total(&time->own);
+        runs->branch[0] = (uint16_t)total(&time->taken);
+        runs->branch[1] = (uint16_t)total(&time->untaken);
     }
 }
 
@@ -133,11 +148,9 @@ static Version *new_version(Machine *m, uint32_t bytes) {
     return NULL;
 }
 
-/* Decode b's bytes into b and a new version of it, which follows what `was` did. */
-static void decode(Machine *m, Block *b, Version *version, const Version *was) {
+/* Decode b's bytes into b and a new version of it. */
+static void decode(Machine *m, Block *b, Version *version) {
     const uint8_t *start = host_bytes(m, b->address, b->size), *end = start + b->size;
-    memcpy(version->before, was->before, sizeof version->before);
-    version->first = was->first;
     version->function = function_at(m, b->address);
     b->version = version;
     b->instructions = 0;
@@ -164,11 +177,9 @@ static bool same_code(const Block *a, const Block *b) {
            !memcmp(a->version->code, b->version->code, b->instructions * sizeof(Instruction));
 }
 
-/* Whether two versions of a block have to be told apart; those of a trace may be timed in another way. */
-static bool differ(const Machine *m, const Block *a, const Block *b) {
-    const Version *one = a->version, *other = b->version;
-    return !same_code(a, b) || memcmp(&one->time, &other->time, sizeof one->time) ||
-           ((m->tracing || m->segments) && memcmp(one->before, other->before, sizeof one->before));
+/* Whether two versions of a block have to be told apart. */
+static bool differ(const Block *a, const Block *b) {
+    return !same_code(a, b) || memcmp(&a->version->time, &b->version->time, sizeof a->version->time);
 }
 
 /* Room for another version; false: there is no memory for it. */
@@ -201,66 +212,15 @@ static void set_flags(Machine *m, Block *b) {
     b->key = common_key(m, b);
 }
 
-/* The block that ran last, where code at an address follows it: its `before`. */
-static uint64_t runs_into(const Machine *m, uint32_t address) {
-    const Block *last = m->last;
-    bool follows = last != &m->nowhere && last->next == address; /* not where it jumps there */
-    return follows ? last->version->index + 1 : 0;
-}
-
 static Block *block_at(const Machine *m, uint32_t address) {
     Block *chunk = m->chunks[address >> CHUNK_BITS];
     Block *b = chunk ? chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1) : NULL;
     return b && b->size ? b : NULL;
 }
 
-/* A block that was not entered so yet follows the one at a place in `all`, minus 1. */
-static void follow(Machine *m, Block *b, uint32_t entry, uint64_t before) {
-    uint64_t *known = &b->version->before[entry - FALLEN];
-    if (*known || !before || b->runs[entry]) return;
-    *known = before;
-    time_code(m, b);
-}
-
-/* Whether the memory of a block holds something else by now. */
-static bool has_changed(const Machine *m, const Block *b) {
-    const uint8_t *p = host_bytes(m, b->address, b->size), *end = p + b->size;
-    for (uint32_t n = 0; p && n < b->instructions; p += b->version->code[n++].bytes)
-        if (fetch(m, p, end).bits != b->version->code[n].bits) return true;
-    return false;
-}
-
-/* The next longer block that ends at an address, of those of at least `bytes`. */
-static const Block *leading(const Machine *m, uint32_t address, uint32_t bytes) {
-    for (; bytes <= LONGEST && bytes <= address; bytes += 2)
-        for (const Block *b = block_at(m, address - bytes); b; b = b->version->other)
-            if (b->size == bytes && b->next == address && !has_changed(m, b)) return b;
-    return NULL;
-}
-
-/* How an address was entered, and what the blocks before it are. */
-static Version arrival_at(const Machine *m, uint32_t address) {
-    Version v = {.first = JUMPED};
-    uint64_t last = runs_into(m, address);
-    if (last) {
-        v.first = m->follows;
-        v.before[v.first - FALLEN] = last;
-    }
-    for (const Block *b = leading(m, address, 2); b; b = leading(m, address, b->size + 2u))
-        if (!v.before[b->follows - FALLEN]) v.before[b->follows - FALLEN] = b->version->index + 1;
-    return v;
-}
-
-/* A new block: code after it is entered from it in a way of its own, as long as there are some. */
-static void lead(Machine *m, Block *b) {
-    uint32_t used = 0;
-    b->follows = FALLEN;
-    if (b->next == NOWHERE) return;
-    for (const Block *other = leading(m, b->next, 2); other; other = leading(m, b->next, other->size + 2u))
-        used |= other == b ? 0 : 1u << other->follows;
-    while (b->follows < ENTRIES - 1 && used >> b->follows & 1) b->follows++;
-    for (Block *next = block_at(m, b->next); next; next = next->version->other)
-        follow(m, next, b->follows, b->version->index + 1);
+/* Of b is not known how what comes after it is entered. */
+static void forget_follows(Block *b) {
+    for (uint32_t n = 0; n < ENTRIES; n++) b->runs[n].follows = UNKNOWN_WAY;
 }
 
 /* The block of so many bytes at an address. NULL: there is none, or no memory to make it. */
@@ -274,7 +234,7 @@ static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
     for (Block *b = first; b && b->size; b = b->version->other)
         if (b->size == size) return b;
     if (!make || !can_remember(m)) return NULL;
-    Version arrived = arrival_at(m, address), *version = new_version(m, size);
+    Version *version = new_version(m, size);
     Block *b = !version ? NULL : first->size ? zeroed(m, 1, sizeof *b) : first;
     if (!b) {
         free_version(version);
@@ -285,24 +245,31 @@ static Block *find(Machine *m, uint32_t address, uint32_t size, bool make) {
     uint32_t bucket, at;
     if (is_marked(m, address, &bucket)) b->flags = BLOCK_MARKER;
     if (has_breakpoint(m, address, address + size, &at)) b->flags |= BLOCK_BREAK;
-    decode(m, b, version, &arrived);
+    if (b != first) memcpy(version->before, first->version->before, sizeof version->before);
+    decode(m, b, version);
     set_flags(m, b);
+    forget_follows(b);
     if (b != first) {
         b->version->other = first->version->other;
         first->version->other = b;
     }
     remember(m, b);
-    lead(m, b);
     return b;
 }
 
-/* Whether code that b follows has changed since. */
-static bool follows_changed(Machine *m, const Block *b) {
-    for (uint32_t n = 0; n < BEFORE; n++) {
-        uint64_t place = b->version->before[n];
-        const Block *before = place ? m->all[place - 1] : NULL;
-        if (before && find(m, before->address, before->size, false) != before) return true;
+/* Whether code on a way has changed since. */
+static bool has_changed(Machine *m, uint64_t way) {
+    for (uint32_t n = 0; way && n < DEPTH; n++, way = way_before(m, way)) {
+        const Block *b = end_of(m, way);
+        if (find(m, b->address, b->size, false) != b) return true;
     }
+    return false;
+}
+
+/* Whether code that b follows has. */
+static bool follows_changed(Machine *m, const Block *b) {
+    for (uint32_t n = 0; n < BEFORE; n++)
+        if (has_changed(m, b->version->before[n])) return true;
     return false;
 }
 
@@ -316,46 +283,30 @@ static bool is_current(Machine *m, const Block *b) {
     return p && !follows_changed(m, b);
 }
 
-/* The bytes may have changed: what was counted so far belongs to what they were. `arrived`: how b is entered;
- * NULL: as it was, or as it is now if it has changed. Whether b or what it follows is another one now.
- */
-static bool renew(Machine *m, Block *b, const Version *arrived) {
+/* The bytes may have changed: what was counted so far belongs to what they were. `anew`: so do the ways to b. */
+static void renew(Machine *m, Block *b, bool anew) {
     Block was = *b, *old = zeroed(m, 1, sizeof *old);
     Version *version = old && can_remember(m) ? new_version(m, b->size) : NULL;
     if (!version) {
         free(old);
-        return false;
+        return;
     }
-    decode(m, b, version, was.version);
-    bool changed = !same_code(&was, b);
-    Version now;
-    if (!arrived && (changed || follows_changed(m, b))) {
-        now = arrival_at(m, b->address);
-        arrived = &now;
-    }
-    if (arrived) {
-        memcpy(version->before, arrived->before, sizeof version->before);
-        version->first = arrived->first;
-        time_code(m, b);
-    }
-    if (!differ(m, &was, b)) {
-        bool follows = memcmp(was.version->before, b->version->before, sizeof was.version->before);
-        memcpy(was.version->before, b->version->before, sizeof was.version->before);
-        was.version->first = b->version->first;
+    if (!anew) memcpy(version->before, was.version->before, sizeof version->before);
+    decode(m, b, version);
+    if (!anew && !differ(&was, b)) {
         free_version(b->version);
         b->version = was.version;
         b->flags = was.flags;
         set_flags(m, b);
         free(old);
-        return follows;
+        return;
     }
     b->version->other = was.version->other;
     if (runs_of(&was) || m->tracing || m->far_count || m->varied_count) {
         *old = was;
         m->all[was.version->index] = old;
         if (m->last == b) m->last = old;
-        memset(b->runs, 0, sizeof b->runs);
-        memset(b->jumped, 0, sizeof b->jumped);
+        for (uint32_t n = 0; n < ENTRIES; n++) b->runs[n].count = b->runs[n].jumped = 0;
         remember(m, b);
     } else {
         b->version->index = was.version->index;
@@ -363,27 +314,52 @@ static bool renew(Machine *m, Block *b, const Version *arrived) {
         free(old);
     }
     set_flags(m, b);
-    if (changed) lead(m, b);
-    return true;
+    forget_follows(b);
 }
 
-/* Renew what falls out of a block that was known by `last`, see `history`, so many blocks far. */
-static void renew_after(Machine *m, const Block *b, uint64_t last, uint32_t depth) {
-    Block *next = b->next == NOWHERE ? NULL : block_at(m, b->next);
-    for (; next && depth; next = next->version->other) {
-        uint64_t known = next->version->index + 1;
-        Version arrived = *next->version;
-        if (arrived.before[b->follows - FALLEN] != last) continue;
-        arrived.before[b->follows - FALLEN] = b->version->index + 1;
-        renew(m, next, &arrived);
-        renew_after(m, next, known, depth - 1);
-    }
+/* All ways to the blocks at an address are to be found anew. */
+static void forget_ways(Machine *m, uint32_t address) {
+    for (Block *b = block_at(m, address); b; b = b->version->other) renew(m, b, true);
+    for (uint64_t n = 0; n < m->all_count; n++)
+        if (m->all[n]->next == address) forget_follows(m->all[n]);
+    if (m->fall_through == address) m->follows = way_of_last(m) ? UNKNOWN_WAY : FALLEN;
 }
 
-/* The same, and what that means for the blocks that run after it. */
 static void decode_again(Machine *m, Block *b) {
-    uint64_t last = b->version->index + 1;
-    if (renew(m, b, NULL)) renew_after(m, b, last, DEPTH);
+    if (follows_changed(m, b)) forget_ways(m, b->address);
+    else renew(m, b, false);
+}
+
+/* Whether no block at b's address was entered in a way so far. */
+static bool is_unused(const Machine *m, const Block *b, uint32_t entry) {
+    bool is_used = b->version->before[entry - FALLEN];
+    for (b = block_at(m, b->address); b; b = b->version->other) is_used |= b->runs[entry].count > 0;
+    return !is_used;
+}
+
+/* The way in which b is entered by one that ends there; where there is none left, the most similar one. */
+static uint32_t entry_after(Machine *m, Block *b, uint64_t way) {
+    uint32_t found = FALLEN, unused = UNKNOWN_WAY;
+    int best = -1;
+    for (uint32_t n = FALLEN; n < ENTRIES; n++) {
+        uint64_t known = b->version->before[n - FALLEN];
+        int common = known ? (int)in_common(m, known, way) : -1;
+        if (common > best) best = common, found = n;
+        if (unused == UNKNOWN_WAY && is_unused(m, b, n)) unused = n;
+    }
+    if (best == DEPTH || unused == UNKNOWN_WAY) return found;
+    for (Block *same = block_at(m, b->address); same; same = same->version->other) {
+        same->version->before[unused - FALLEN] = way;
+        time_code(m, same);
+    }
+    return unused;
+}
+
+/* How b is entered, after the code that ran last. */
+static uint32_t known_entry(Machine *m, Block *b, uint32_t entry) {
+    if (LIKELY(entry != UNKNOWN_WAY)) return entry;
+    if (b->version->before[BEFORE - 1] && follows_changed(m, b)) forget_ways(m, b->address);
+    return m->last->runs[m->entry].follows = entry_after(m, b, way_of_last(m));
 }
 
 /* As `find` makes it, of the bytes that are there now. */

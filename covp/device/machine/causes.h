@@ -39,7 +39,7 @@ static void settle_block(Machine *m, Block *b) {
     for (uint32_t entry = 0; entry < ENTRIES; entry++) {
         const EntryTime *time = &v->time.entry[entry];
         RunCount *before = &v->settled[entry];
-        RunCount now = {b->runs[entry], b->jumped[entry], v->ended[entry] + is_open(m, b, entry)};
+        RunCount now = {b->runs[entry].count, b->runs[entry].jumped, v->ended[entry] + is_open(m, b, entry)};
         uint64_t runs = now.runs - before->runs, jumped = now.jumped - before->jumped;
         all_runs += runs;
         to->instructions += runs * b->instructions;

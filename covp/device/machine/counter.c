@@ -80,19 +80,25 @@ EXPORT void machine_free(Machine *m) {
 
 /* -- counting ------------------------------------------------------------------------------------ */
 
-static inline void count(Machine *m, Block *b, uint32_t address) {
+/* How a block at an address is entered now, or UNKNOWN_WAY. */
+static inline uint32_t entry_at(const Machine *m, uint32_t address) {
     bool jumped = m->fall_through != address;
-    uint32_t entry = m->follows & ((uint32_t)jumped - 1); /* JUMPED is 0 */
+    return m->follows & ((uint32_t)jumped - 1); /* JUMPED is 0 */
+}
+
+static inline void count(Machine *m, Block *b, uint32_t entry) {
+    EntryRuns *runs = &b->runs[entry];
+    bool jumped = entry == JUMPED;
     m->instructions += b->instructions;
     /* Tables, no branches: the host would mispredict them as often as the emulated ones. */
-    m->cycles += b->cycles[entry] + m->branch_cycles[!jumped];
-    m->last->jumped[m->entry] += jumped;
+    m->cycles += runs->cycles + m->branch_cycles[!jumped];
+    m->last->runs[m->entry].jumped += jumped;
     m->fall_through = b->next;
-    m->follows = b->follows;
+    m->follows = runs->follows;
     m->entry = entry;
-    m->branch_cycles[0] = b->branch[entry][0];
-    m->branch_cycles[1] = b->branch[entry][1];
-    b->runs[entry]++;
+    m->branch_cycles[0] = runs->branch[0];
+    m->branch_cycles[1] = runs->branch[1];
+    runs->count++;
     m->last = b;
 }
 
@@ -100,7 +106,7 @@ static inline void count(Machine *m, Block *b, uint32_t address) {
 static void count_attended(Machine *m, Block *b, uint32_t address) {
     uint64_t start = m->cycles;
     if (m->timeline) log_block(m, b, address);
-    count(m, b, address);
+    count(m, b, known_entry(m, b, entry_at(m, address)));
     if (m->cache_count) fetch_block(m, b, start);
     ghosts_fetch(m, b);
 }
@@ -228,8 +234,9 @@ static inline void enter_block(Machine *m, uc_engine *uc, uint64_t address64, ui
     if (LIKELY(chunk != NULL && !m->pending)) {
         Block *b = chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
         bool room = m->instructions < m->limit && m->cycles < m->cycle_limit;
-        if (LIKELY(b->key == size + 1 && room)) {
-            count(m, b, address);
+        uint32_t entry = entry_at(m, address);
+        if (LIKELY(b->key == size + 1 && room && entry != UNKNOWN_WAY)) {
+            count(m, b, entry);
             return;
         }
     }
@@ -296,16 +303,14 @@ EXPORT void machine_led_to(Machine *m, uint32_t pc) {
     bool jumped = m->fall_through != pc;
     count_edge(m, pc);
     m->cycles += m->branch_cycles[!jumped];
-    m->last->jumped[m->entry] += jumped;
+    m->last->runs[m->entry].jumped += jumped;
     forget_last(m, NOWHERE);
 }
 
 /* The part of a block before pc, as a block; an empty one where there is no memory for it. */
 static Block *start_of(Machine *m, const Block *b, uint32_t pc) {
     Block *part = find_current(m, b->address, pc - b->address);
-    if (!part) return &m->nowhere;
-    for (uint32_t n = 0; n < BEFORE; n++) follow(m, part, FALLEN + n, b->version->before[n]);
-    return part;
+    return part ? part : &m->nowhere;
 }
 
 /* The last block was left at pc: take back what it did not do. */
@@ -313,18 +318,19 @@ EXPORT void machine_left_at(Machine *m, uint32_t pc) {
     Block *b = m->last;
     if (!lies_in(b, pc)) return;
     uint32_t entry = m->entry;
-    b->runs[entry]--;
+    b->runs[entry].count--;
     m->instructions -= b->instructions;
-    m->cycles -= b->cycles[entry];
-    forget_last(m, pc);
+    m->cycles -= b->runs[entry].cycles;
     if (pc == b->address) {
+        go_on_after(m, entry == JUMPED ? 0 : b->version->before[entry - FALLEN], pc);
         if (entry == JUMPED) m->fall_through = NOWHERE;
         return;
     }
     Block *done = start_of(m, b, pc);
+    go_on_after(m, done == &m->nowhere ? 0 : way_through(done, entry), pc);
     m->instructions += done->instructions;
-    m->cycles += done->cycles[entry];
-    done->runs[entry]++;
+    m->cycles += done->runs[entry].cycles;
+    done->runs[entry].count++;
     done->version->ended[entry]++;
 }
 
@@ -334,11 +340,11 @@ EXPORT void machine_now(Machine *m, uint32_t pc, Count *now) {
     const Block *b = m->last;
     if (!lies_in(b, pc)) return;
     now->instructions -= b->instructions;
-    now->cycles -= b->cycles[m->entry];
+    now->cycles -= b->runs[m->entry].cycles;
     if (pc == b->address) return;
     const Block *done = start_of(m, b, pc);
     now->instructions += done->instructions;
-    now->cycles += done->cycles[m->entry];
+    now->cycles += done->runs[m->entry].cycles;
 }
 
 /* Where the block that is running starts; 0 before the first one. */

@@ -31,7 +31,7 @@ from covp.device.machine.native_counter import (
 from covp.device.machine.segments import SegmentLog
 from covp.device.machine.shadow import Shadow
 from covp.device.machine.special_instructions import Special
-from covp.device.timing.native import MAX_OPERANDS, CodeItem, Pipeline, pointer, u32, u64
+from covp.device.timing.native import ENTRIES, MAX_OPERANDS, CodeItem, Pipeline, pointer, u32, u64
 from covp.device.timing.trace import (
     OTHER_CAUSES,
     BlockRuns,
@@ -516,8 +516,7 @@ class Counter:
                 count.size,
                 self._code(position, count.instructions),
                 tuple(map(Runs, count.runs, count.jumped, count.ended, count.away)),
-                tuple(place - 1 if place else None for place in count.before),
-                count.first,
+                tuple(divmod(way - 1, ENTRIES) if way else None for way in count.before),
                 count.ends,
                 RunCycles.of(count.time),
             )

@@ -53,26 +53,33 @@ enum {
 typedef struct Version Version;
 enum { NOWHERE = 1 }; /* an address where no code is */
 
+enum { UNKNOWN_WAY = ENTRIES }; /* it was not gone so far */
+
+/* Runs of a block that was entered in one way. */
+typedef struct {
+    uint64_t count;
+    uint64_t jumped;    /* how often the next block was not the one directly after it */
+    uint32_t cycles;
+    uint16_t branch[2]; /* cycles of the branch at its end: taken, not taken */
+    uint32_t follows;   /* how the block directly after it is entered, or UNKNOWN_WAY */
+} EntryRuns;
+
 /* Straight-line code that the emulator translated as a whole. */
 typedef struct Block {
-    uint64_t runs[ENTRIES];
-    uint64_t jumped[ENTRIES]; /* how often the next block was not the one directly after it */
     Version *version;
-    uint32_t cycles[ENTRIES];
     uint32_t address;
     uint32_t next;       /* the address past its end; NOWHERE after a jump */
-    uint32_t follows;    /* how the block there is entered from it */
     uint16_t key;        /* 1 + size; 0 where the common path must not take it, or no block is */
     uint16_t size;
-    uint16_t branch[ENTRIES][2]; /* cycles of the branch at its end: taken, not taken */
     uint16_t instructions;
     uint16_t after;      /* custom instructions that it ends with, and AFTER_EDGE */
     uint8_t flags;
+    EntryRuns runs[ENTRIES];
 } Block;
 
 static inline uint64_t runs_of(const Block *b) {
     uint64_t runs = 0;
-    for (int entry = 0; entry < ENTRIES; entry++) runs += b->runs[entry];
+    for (int entry = 0; entry < ENTRIES; entry++) runs += b->runs[entry].count;
     return runs;
 }
 
@@ -97,8 +104,7 @@ struct Version {
     uint64_t settled_runs;     /* see causes.h */
     RunCount settled[ENTRIES]; /* how much of its counts is in `spending` */
     uint32_t function;   /* that it belongs to; 0: none */
-    uint64_t before[BEFORE]; /* 1 + the place in `all` of the code that it follows, by entry; 0: none */
-    uint32_t first;      /* how it was entered when it was first met */
+    uint64_t before[BEFORE]; /* the way to the end of the code that it follows, by entry; 0: none; see blocks.h */
     uint32_t ends;       /* see model.h */
     Met *expected;       /* what its instructions are expected to meet */
     uint64_t run;        /* `instructions` in the run in which that is learnt; 0: not yet */
@@ -231,8 +237,9 @@ typedef struct Machine {
     Block *last;               /* the block that runs, or `nowhere` */
     uint64_t branch_cycles[2]; /* of the last block's branch: taken, and not */
     uint32_t fall_through;     /* where the last block leads when it is not taken; 1: nowhere */
-    uint32_t follows;          /* how a block there is entered */
+    uint32_t follows;          /* how a block there is entered, or UNKNOWN_WAY */
     uint32_t entry;            /* how the last block was entered */
+    uint64_t past;             /* of `nowhere`: the way to where the code goes on; 0: unknown */
     Block nowhere;
     Version outside;           /* of `nowhere` */
     FarEdge *far_edges;        /* a hash table */
@@ -297,17 +304,35 @@ static inline const uint8_t *host_bytes(const Machine *m, uint32_t address, uint
 /* Nothing has run that a branch could lead from; the code goes on at `next`. */
 static inline void forget_last(Machine *m, uint32_t next) {
     m->last = &m->nowhere;
-    m->path = 0;
+    m->past = m->path = 0;
     m->branch_cycles[0] = m->branch_cycles[1] = 0;
     m->fall_through = next;
     m->follows = FALLEN;
 }
 
+/* The way to the end of a block that was entered in some way; see blocks.h. */
+static inline uint64_t way_through(const Block *b, uint32_t entry) {
+    return 1 + b->version->index * ENTRIES + entry;
+}
+
+/* The way to the end of the block that ran last; 0: unknown. */
+static inline uint64_t way_of_last(const Machine *m) {
+    return m->last == &m->nowhere ? m->past : way_through(m->last, m->entry);
+}
+
+/* The code goes on at `next` after a way, of which nothing is to be counted any more. */
+static inline void go_on_after(Machine *m, uint64_t way, uint32_t next) {
+    forget_last(m, next);
+    m->past = way;
+    if (way) m->follows = UNKNOWN_WAY;
+}
+
 /* Nothing follows the block that ran last, which led to `at`; the code goes on at `next`. */
 static inline void end_last(Machine *m, uint32_t at, uint32_t next) {
+    bool falls = m->fall_through == at && at == next;
     m->last->version->ended[m->entry]++;
     m->last->version->away[m->entry] += m->fall_through != at;
-    forget_last(m, next);
+    go_on_after(m, falls ? way_of_last(m) : 0, next);
 }
 
 static inline bool lies_in(const Block *b, uint32_t address) {

@@ -63,10 +63,9 @@ static inline void count_edge(Machine *m, uint32_t to) {
 
 typedef struct {
     uint64_t runs[ENTRIES], jumped[ENTRIES], ended[ENTRIES], away[ENTRIES];
-    uint64_t before[BEFORE]; /* their places among all, plus 1; 0: not known */
+    uint64_t before[BEFORE]; /* their ways, see blocks.h; 0: not known */
     BlockTime time;
     uint32_t address, size, instructions;
-    uint32_t first;  /* how it was entered when it was first met */
     uint32_t target; /* of the direct branch at its end, or NOWHERE: it counts its targets */
     uint32_t ends;
 } BlockCount;
@@ -78,11 +77,11 @@ EXPORT uint64_t machine_blocks(const Machine *m, BlockCount *out, uint64_t room)
         const Version *v = b->version;
         out[n] = (BlockCount){.time = v->time, .address = b->address,
                               .size = b->size, .instructions = b->instructions,
-                              .first = v->first, .ends = v->ends, .target = target_of(m, b)};
+                              .ends = v->ends, .target = target_of(m, b)};
         memcpy(out[n].before, v->before, sizeof v->before);
         for (uint32_t entry = 0; entry < ENTRIES; entry++) {
-            out[n].runs[entry] = b->runs[entry];
-            out[n].jumped[entry] = b->jumped[entry];
+            out[n].runs[entry] = b->runs[entry].count;
+            out[n].jumped[entry] = b->runs[entry].jumped;
             bool is_last = b == m->last && entry == m->entry;
             out[n].ended[entry] = v->ended[entry] + is_last;
             out[n].away[entry] = v->away[entry] + (is_last && m->fall_through != m->pc);

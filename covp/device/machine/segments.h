@@ -58,7 +58,7 @@ static void cut_operands(Machine *m, Varied *v) {
 static void cut_block(Machine *m, const Block *b, uint32_t entry, int64_t unfinished, int64_t unresolved) {
     struct Segments *s = m->segments;
     Version *v = b->version;
-    RunCut now = {(int64_t)b->runs[entry] - unfinished, (int64_t)b->jumped[entry],
+    RunCut now = {(int64_t)b->runs[entry].count - unfinished, (int64_t)b->runs[entry].jumped,
                   (int64_t)v->ended[entry] + unresolved};
     RunCut *was = &v->cut[entry];
     SegmentRun grown = {v->index, entry, now.runs - was->runs, now.taken - was->taken, now.ended - was->ended};
@@ -92,7 +92,7 @@ static void cut_segment(Machine *m, uint64_t kind, bool inside) {
     bool counted = inside && last != &m->nowhere;
     Cut cut = {.kind = kind, .phase = m->bucket, .waited = m->idle[0], .exceptions = m->idle[1],
                .instructions = m->instructions - (counted ? last->instructions : 0),
-               .cycles = m->cycles - (counted ? last->cycles[m->entry] : 0),
+               .cycles = m->cycles - (counted ? last->runs[m->entry].cycles : 0),
                .memory_cycles = m->memory_cycles, .runs = s->run_count, .operands = s->operand_count};
     if (has_room(m, (void **)&s->cuts, s->cut_count, &s->cut_room, sizeof *s->cuts) && cut_ghosts(m))
         s->cuts[s->cut_count++] = cut;

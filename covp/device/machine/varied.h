@@ -179,19 +179,17 @@ static void stay_on_way(Machine *m) { go_on(m, vary(m, here(m, FELL_KIND), CAUSE
 
 /* The time of the running block is another one from this run on, its first. */
 static void time_first_run(Machine *m, Block *b) {
-    m->cycles -= b->cycles[m->entry];
+    const EntryRuns *runs = &b->runs[m->entry];
+    m->cycles -= runs->cycles;
     time_code(m, b);
-    m->cycles += b->cycles[m->entry];
-    memcpy(m->branch_cycles, (uint64_t[]){b->branch[m->entry][0], b->branch[m->entry][1]}, sizeof m->branch_cycles);
+    m->cycles += runs->cycles;
+    memcpy(m->branch_cycles, (uint64_t[]){runs->branch[0], runs->branch[1]}, sizeof m->branch_cycles);
     for (uint64_t n = m->varied_count; n && m->varied[n - 1].version == b->version; n--) {
         Varied *v = &m->varied[n - 1];
         int32_t was = v->cycles;
         v->cycles = more_of(m, (uint32_t)n);
         spend(m, find_rule(m->timing, b->version->code[v->place])->cause, (v->cycles - was) * (int64_t)v->count);
     }
-    Block *next = b->next == NOWHERE ? NULL : block_at(m, b->next);
-    for (; next; next = next->version->other)
-        if (next->version->before[b->follows - FALLEN] == b->version->index + 1) time_code(m, next);
 }
 
 /* The first run of a block meets something. */

@@ -20,6 +20,7 @@ typedef struct {
     uint32_t hold_count;
     int32_t passed_at;    /* cycle in which these do not hold the next one up */
     int32_t unit_free[UNITS]; /* first cycle in which a unit takes its next instruction */
+    int32_t lingers;      /* cycle until which what stays in the decoder waits for its own result */
     const Rule *before;
     uint32_t before_bytes;
     uint64_t before_writes; /* a bit for each register */

@@ -43,6 +43,7 @@ enum {
     EXECUTES_LATER = 8,     /* decoded in a stage before: the next one is decoded meanwhile */
     KEEPS_FETCHES = 128,    /* a fetch is held until its last bytes are decoded */
     PAIRS_FETCHES = 512,    /* the second half of a fetch is decoded when the next one has come */
+    LINGERS = 1024,      /* an instruction stays in the decoder until another one comes; see Pipeline.lingers */
     DATA_HOLDS = 32,        /* a wait of data memory holds up the instruction after the access */
     DATA_STALLS = 64,       /* ... or the access itself; else only the use of the data */
     SHORT_PAIRS = 256,      /* only instructions of two bytes issue in the same cycle */
@@ -156,11 +157,13 @@ typedef struct {
     Spent untaken; /* added when it is not */
 } EntryTime;
 
-/* Ways to enter a block: by a jump, or after code before it: one of so many blocks that end there. */
-enum { JUMPED, FALLEN, ENTRIES = 4, BEFORE = ENTRIES - FALLEN };
+/* Ways to enter a block: by a jump, or after code before it: one of so many pasts. */
+enum { JUMPED, FALLEN, ENTRIES = 8, BEFORE = ENTRIES - FALLEN };
 
-/* The blocks that ran one after the other before a block, from one that was jumped to on. */
-enum { DEPTH = 3 };
+/* A past: the blocks that ran one after the other before a block, from one that was jumped to on, at most so
+ * many.
+ */
+enum { DEPTH = 4 };
 typedef struct { Code code[DEPTH]; uint32_t count; } History;
 
 typedef struct { EntryTime entry[ENTRIES]; } BlockTime;

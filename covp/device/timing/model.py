@@ -115,6 +115,8 @@ class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         commits: a fetch that was requested is done, even if a jump comes before it.
         pairs: a short instruction in the second half of a fetch waits for the next fetch, unless it
             was jumped to.
+        lingers: an instruction stays in the decoder until the next one comes; where it reads what
+            it writes it waits there for its own result, and lets nothing in.
     """
 
     bytes: Literal[4, 8, 16]
@@ -122,6 +124,7 @@ class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     keeps: bool = False
     commits: bool = False
     pairs: bool = False
+    lingers: bool = False
 
 
 @dataclass(frozen=True)

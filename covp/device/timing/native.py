@@ -25,13 +25,13 @@ MAX_OPERANDS = 4
 _LOAD, _STORE, _COUNTED, _ALONE, _DECODED, _JUMPS = 1, 2, 4, 8, 16, 32
 _SECOND, _SOONER, _FORWARDS, _TAKES, _PASSES = 64, 128, 256, 512, 1024
 _PIPELINED, _OVERWRITES, _BACKWARD, _LATER, _COMMITS = 1, 2, 4, 8, 16
-_KEEPS, _SHORT_PAIRS, _PAIRS = 128, 256, 512
+_KEEPS, _SHORT_PAIRS, _PAIRS, _LINGERS = 128, 256, 512, 1024
 _DATA_WAIT = {"use": 0, "next": 32, "access": 64}
 _FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
 _NO_REGISTER = 64
-ENTRIES = 4
-"""Ways to enter a block: by a jump (0), or after one of three blocks that end where it starts."""
-DEPTH = 3
+ENTRIES = 8
+"""Ways to enter a block: by a jump (0), or after code before it: one of seven pasts."""
+DEPTH = 4
 """Blocks before a block that its time depends on, at most."""
 
 u8, u16, u32, u64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
@@ -283,6 +283,7 @@ class Pipeline:
             | bool(fetch and fetch.keeps) * _KEEPS
             | model.short_pairs * _SHORT_PAIRS
             | bool(fetch and fetch.pairs) * _PAIRS
+            | bool(fetch and fetch.lingers) * _LINGERS
             | _DATA_WAIT[model.data_wait],
             width=model.width,
             slots=(u32 * MAX_UNITS)(*(model.slots or [model.width])),

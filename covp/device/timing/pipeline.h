@@ -41,6 +41,7 @@ static void pipeline_enter(Pipeline *p, const Timing *t, uint32_t address, bool 
     for (int r = 0; r < 64; r++) p->ready[r] = LONG_AGO;
     for (int n = 0; n < HOLDS; n++) p->holds[n] = (Hold){LONG_AGO, LONG_AGO, 0};
     p->issued_at = -1;
+    p->lingers = LONG_AGO;
     for (int n = 0; n < UNITS; n++) p->unit_free[n] = LONG_AGO;
     p->before = &nothing;
     p->freed_until = full ? (address + 3) & ~3u : address & ~3u;
@@ -160,6 +161,7 @@ static void hold(Pipeline *p, int32_t from, uint32_t cycles, int32_t why) {
 /* When bytes that arrive for cycle `there` are decoded; in or after cycle `room` there is room for them. */
 static int32_t when_free(const Pipeline *p, const Timing *t, int32_t there, int32_t room, uint32_t *why) {
     if (there <= room) return room;
+    if (there <= p->lingers) there = p->lingers + 1;
     return t->flags & EXECUTES_LATER ? free_cycle(p, there - 1, why) + 1 : there;
 }
 
@@ -258,6 +260,19 @@ static int32_t execute(Pipeline *p, const Timing *t, const Rule *r, int32_t deco
     return done + !later + (t->flags & DATA_STALLS ? 0 : (int32_t)waits);
 }
 
+/* When the results are there that an instruction could use itself: nothing else is decoded before that. */
+static int32_t own_results(const Pipeline *p, const Timing *t, const Rule *r, Instruction i) {
+    int32_t until = LONG_AGO;
+    for (int n = 0; n < 4 && r->reads[n].mask; n++) {
+        int32_t number = operand(t, i, &r->reads[n]);
+        if (number >= 0 && p->before_writes >> number & 1 && until < p->ready[number] + r->early)
+            until = p->ready[number] + r->early;
+    }
+    for (uint32_t rest = r->also_reads & (uint32_t)p->before_writes; rest; rest &= rest - 1)
+        until = p->ready[__builtin_ctz(rest)] + r->early;
+    return until;
+}
+
 static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address, int32_t more) {
     const Rule *r = find_rule(t, i);
     bool dependent = false;
@@ -290,6 +305,7 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
     if (cycles != 1 || p->issued >= t->width) ready = execute(p, t, r, decoded_at, cycles, waits);
     bool sooner = r->flags & RULE_SOONER && p->last_needed < at;
     write_results(p, t, r, i, ready + r->latency - sooner);
+    if (t->flags & LINGERS) p->lingers = own_results(p, t, r, i);
     p->before = r;
     p->before_bytes = i.bytes;
     p->passed_at = r->flags & RULE_PASSES ? at + 1 : LONG_AGO;
@@ -398,7 +414,9 @@ static void pipeline_follow(Pipeline *p, const Timing *t, const Code *block, con
 static void time_block(const Timing *t, const Code *block, const History *before, uint32_t ends,
                        BlockTime *out) {
     Pipeline p;
+    memset(out, 0, sizeof *out);
     for (uint32_t n = 0; n < ENTRIES; n++) {
+        if (n > FALLEN && !before[n - FALLEN].count) continue; /* none so far */
         pipeline_follow(&p, t, block, n == JUMPED ? NULL : &before[n - FALLEN]);
         time_entry(&p, t, block, ends, &out->entry[n]);
     }

@@ -33,6 +33,8 @@ Cycles = tuple[int, ...]
 OTHER_CAUSES = ("waited", "exceptions")
 """Why cycles pass in which no code runs: the core waits for a peripheral or sleeps; it enters an
 exception or returns from one."""
+Way = tuple[int, int]
+"""How code was reached: the position of a block in `Trace.blocks`, and how that was entered."""
 NO_CYCLES: Cycles = (0,) * len(CAUSES)
 
 
@@ -130,9 +132,8 @@ class BlockRuns:
         address, size: of its code, in bytes.
         packed: its instructions, see `code`.
         runs: how often it ran for each way to enter it: by a jump, and after code before it.
-        before: positions in `Trace.blocks` of such code, for each way but the first; None where
-            there is none that is known.
-        first: the way in which it was entered when it was first met.
+        before: such code, for each way but the first: the position in `Trace.blocks` of the block
+            that ran last, and how that was entered; None where there is none that is known.
         ends: how it ends; see ``ENDS_BACKWARD`` and so on in model.h.
         cycles: of a run of each kind by the device's timing model.
     """
@@ -141,8 +142,7 @@ class BlockRuns:
     size: int
     packed: bytes
     runs: tuple[Runs, ...]
-    before: tuple[int | None, ...]
-    first: int
+    before: tuple[Way | None, ...]
     ends: int
     cycles: tuple[RunCycles, ...]
 
@@ -339,14 +339,23 @@ def histories(trace: Trace, block: BlockRuns) -> list[list[Before]]:
         trace: that has the block.
         block: any of its blocks.
     """
-    return [[(one.items, one.address) for one in _history(trace, place)] for place in block.before]
+    blocks = trace.blocks
+    return [
+        [(blocks[place].items, blocks[place].address) for place in past(blocks, way)]
+        for way in block.before
+    ]
 
 
-def _history(trace: Trace, place: int | None) -> list[BlockRuns]:
-    """The blocks that ran up to the end of one when that was first met, the oldest first."""
-    found: list[BlockRuns] = []
-    while place is not None and len(found) < DEPTH:
-        one = trace.blocks[place]
-        found.insert(0, one)
-        place = one.before[one.first - 1] if one.first else None
+def past(blocks: Sequence[BlockRuns], way: Way | None) -> list[int]:
+    """The positions of the blocks that ran on a way, the oldest first.
+
+    Args:
+        blocks: of the trace.
+        way: in it; None: nothing is known.
+    """
+    found: list[int] = []
+    while way is not None and len(found) < DEPTH:
+        place, entry = way
+        found.insert(0, place)
+        way = blocks[place].before[entry - 1] if entry else None
     return found

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from covp.device.timing.native import DEPTH, ENTRIES
 from covp.device.timing.segments import PHASE, Event, Segments
-from covp.device.timing.trace import BlockRuns, Trace
+from covp.device.timing.trace import Trace, past
 from covp.errors import DeviceError
 from covp.evaluation.retiming.core_times import ITEM
 from covp.evaluation.retiming.path import NONE, Cut
@@ -30,9 +30,9 @@ def code_table(trace: Trace, memories: Sequence[bytes]) -> CodeTable:
     sizes = [block.instructions for block in blocks]
     before = np.full((len(blocks), ENTRIES - 1, DEPTH), NONE, np.int32)
     for number, block in enumerate(blocks):
-        for way, place in enumerate(block.before):
-            history = _history(blocks, place)
-            before[number, way, : len(history)] = history
+        for entry, way in enumerate(block.before):
+            places = past(blocks, way)
+            before[number, entry, : len(places)] = places
     return CodeTable(
         items=np.frombuffer(b"".join(block.packed for block in blocks), ITEM),
         memories=np.frombuffer(b"".join(memories), np.uint8).reshape(-1, 2),
@@ -41,16 +41,6 @@ def code_table(trace: Trace, memories: Sequence[bytes]) -> CodeTable:
         ends=np.array([block.ends for block in blocks], np.int64),
         before=before,
     )
-
-
-def _history(blocks: Sequence[BlockRuns], place: int | None) -> list[int]:
-    """As `covp.device.timing.trace.histories`, by places."""
-    found: list[int] = []
-    while place is not None and len(found) < DEPTH:
-        found.insert(0, place)
-        one = blocks[place]
-        place = one.before[one.first - 1] if one.first else None
-    return found
 
 
 def segment_table(segments: Segments) -> tuple[list[int], SegmentTable]:

@@ -1,0 +1,136 @@
+"""The cycles of what compilers make are those of the cores' RTL."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from covp.chip.platform_file import load_platform
+from covp.device.rtl.device import RtlDevice
+from covp.device.virtual import VirtualDevice
+from tests.conftest import load
+from tests.rtl.compiled_programs import compiled_program
+from tests.rtl.conftest import need_rtl
+from tests.rtl.test_timing_models import platform_of
+
+EXACT = ["ibex", "ibex-small", "picorv32"]
+WAITS = ((0, 0), (1, 0), (0, 1), (1, 1), (2, 2))
+WORST = 0.001
+PROGRAMS, MANY_PROGRAMS = 4, 60
+
+
+def cycles_of(core: str, text: str, waits: tuple[int, int]) -> tuple[int, int]:
+    """Cycles by the timing model and by the RTL of a program from ``start`` to ``end``."""
+    platform, stops = platform_of(core, *waits), []
+    for make in (VirtualDevice, RtlDevice):
+        loaded = load(core, text, device=make(platform))  # type: ignore[arg-type]
+        with loaded.device as device:
+            stops.append(device.execute(loaded.labels["start"], loaded.labels["end"]))
+    virtual, rtl = stops
+    assert virtual.instructions == rtl.instructions
+    assert virtual.cycles is not None and rtl.cycles is not None
+    return virtual.cycles, rtl.cycles
+
+
+def compiled_cycles(core: str, seed: int, waits: tuple[int, int]) -> tuple[int, int]:
+    """Cycles as of `cycles_of`, of what compilers make."""
+    text = compiled_program(random.Random(seed), load_platform(core).ram.start)
+    return cycles_of(core, text, waits)
+
+
+@pytest.mark.parametrize("core", EXACT)
+@pytest.mark.parametrize("waits", WAITS)
+def test_what_compilers_make(core, waits):
+    check_compiled(core, waits, range(PROGRAMS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", EXACT)
+@pytest.mark.parametrize("waits", WAITS)
+def test_much_of_what_compilers_make(core, waits):
+    check_compiled(core, waits, range(PROGRAMS, MANY_PROGRAMS))
+
+
+def check_compiled(core: str, waits: tuple[int, int], seeds: range) -> None:
+    need_rtl(core)
+    for seed in seeds:
+        ours, theirs = compiled_cycles(core, seed, waits)
+        assert abs(ours - theirs) <= WORST * theirs, (seed, ours, theirs)
+
+
+TWO_ENDS = """
+start:
+ li s0, 500
+ li a0, 77
+ li a1, 0x80002000
+ sw a1, 0(a1)
+ mv a3, a1
+ mv a5, a1
+ .balign 16
+ {enter}
+{skew}
+top:
+ c.lw a5, 0(a3)
+ c.beqz a5, end
+mid:
+ c.lw a4, 8(a5)
+ .option push
+ .option norvc
+ beq a4, a0, end
+ addi s0, s0, -1
+ bne s0, x0, top
+ .option pop
+ .balign 8
+end:
+ j end
+"""
+
+
+@pytest.mark.parametrize("core", EXACT[:2])
+@pytest.mark.parametrize("enter", ["j mid", ".option norvc; nop; .option rvc"])
+@pytest.mark.parametrize("skew", ["", "c.nop"])
+def test_a_past_of_each_entry(core, enter, skew):
+    """A block in a loop is first met after a jump into the middle, or after what falls into it."""
+    need_rtl(core)
+    text = TWO_ENDS.format(enter=enter, skew=skew)
+    ours, theirs = cycles_of(core, text, (1, 0))
+    assert abs(ours - theirs) <= 1
+
+
+SELF_LOADS = {
+    "short": "c.lw a5, 0(a5); c.nop; c.addi a4, 1; c.nop",
+    "long": "c.nop; .option norvc; lw a5, 0(a5); .option rvc; c.addi a4, 1; c.nop",
+    "narrow": "c.mv a4, a5; lbu a4, 0(a4); c.nop",
+    "call": "c.nop; .option norvc; la ra, leaf; jalr ra, 0(ra); .option rvc; c.nop; leaf:",
+}
+"""Of them the next instruction may come so late that they stay in the decoder, and wait there for
+their own results."""
+SELF_LOAD = """
+start:
+ li a5, {data}
+ li s0, 500
+ sw a5, 0(a5)
+ .balign 16
+{skew}
+top:
+ {body}
+ .option norvc
+ addi s0, s0, -1
+ bne s0, x0, top
+ .option rvc
+ .balign 8
+end:
+ j end
+"""
+
+
+@pytest.mark.parametrize("name", SELF_LOADS)
+@pytest.mark.parametrize("skew", ["", "c.nop"])
+def test_loads_into_their_own_base(cv32e40p, name, skew):
+    lines = SELF_LOADS[name].replace("; ", "\n ").replace(" leaf:", "leaf:")
+    data = load_platform(cv32e40p).ram.start
+    text = SELF_LOAD.format(body=lines, skew=skew, data=data)
+    for waits in WAITS:
+        ours, theirs = cycles_of(cv32e40p, text, waits)
+        assert abs(ours - theirs) <= 2, waits
