@@ -14,7 +14,7 @@ from tests.rtl.compiled_programs import compiled_program
 from tests.rtl.conftest import need_rtl
 from tests.rtl.test_timing_models import platform_of
 
-EXACT = ["ibex", "ibex-small", "picorv32"]
+EXACT = ["cv32e40p", "ibex", "ibex-small", "picorv32"]
 WAITS = ((0, 0), (1, 0), (0, 1), (1, 1), (2, 2))
 WORST = 0.001
 PROGRAMS, MANY_PROGRAMS = 4, 60
@@ -87,7 +87,7 @@ end:
 """
 
 
-@pytest.mark.parametrize("core", EXACT[:2])
+@pytest.mark.parametrize("core", EXACT[:3])
 @pytest.mark.parametrize("enter", ["j mid", ".option norvc; nop; .option rvc"])
 @pytest.mark.parametrize("skew", ["", "c.nop"])
 def test_a_past_of_each_entry(core, enter, skew):
@@ -134,3 +134,53 @@ def test_loads_into_their_own_base(cv32e40p, name, skew):
     for waits in WAITS:
         ours, theirs = cycles_of(cv32e40p, text, waits)
         assert abs(ours - theirs) <= 2, waits
+
+
+ACROSS_JUMPS = {
+    "mulh": "mulh a1, a2, a3; jal ra, leaf; jal ra, leaf",
+    "divisions": "jal ra, slow; jal ra, leaf; jal ra, leaf",
+    "loads": "jal ra, loads; jal ra, longer",
+    "self_load": "c.bnez a4, 1f; c.mv a0, s1; c.lw a0, 56(a0); mulh a1, a2, a3; j 1f; 1:",
+    "self_load_long": "mv a4, s1; lw a4, 28(a4); mulh a4, a2, a3; jal ra, leaf",
+    "two_branches": "c.lw a3, 0(s1); bne a4, x0, 1f; c.lw a5, 4(s1); bne a5, x0, 1f; c.nop; 1:",
+}
+"""What still executes when the target of a jump is there, which may be a jump itself."""
+ACROSS = """
+start:
+ li s1, {data}
+ li s0, 300
+ li a3, 5
+ j top
+ .balign 16
+{skew}
+top:
+ {body}
+ addi s0, s0, -1
+ bnez s0, top
+ j end
+slow:
+ rem a4, a5, a3
+ divu a5, a4, a3
+leaf:
+ ret
+longer:
+ c.nop
+ c.nop
+ ret
+loads:
+ lw a5, 8(s1)
+ lh a0, 26(s1)
+ ret
+ .balign 8
+end:
+ j end
+"""
+
+
+@pytest.mark.parametrize("name", ACROSS_JUMPS)
+@pytest.mark.parametrize("skew", ["", "c.nop"])
+def test_what_goes_on_across_a_jump(cv32e40p, name, skew):
+    body, data = ACROSS_JUMPS[name].replace("; ", "\n "), load_platform(cv32e40p).ram.start
+    for waits in WAITS:
+        ours, theirs = cycles_of(cv32e40p, ACROSS.format(body=body, skew=skew, data=data), waits)
+        assert abs(ours - theirs) <= 3, waits

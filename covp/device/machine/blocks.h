@@ -69,20 +69,35 @@ static uint64_t way_before(const Machine *m, uint64_t way) {
     return entry == JUMPED ? 0 : end_of(m, way)->version->before[entry - FALLEN];
 }
 
-/* The code that ran on a way, as far as it counts. */
-static History history(const Machine *m, uint64_t way) {
+/* Whether a block that ran before an address jumped there. */
+static bool jumps_to(const Block *b, uint32_t address) {
+    return b->version->ends & ENDS_JUMPING || b->address + b->size != address;
+}
+
+/* The code that ran before a block that is entered in some way, as far as it counts. */
+static History history(const Machine *m, const Block *b, uint32_t entry) {
     Code found[DEPTH];
     History h = {.count = 0};
-    uint32_t count = 0;
-    for (; way && count < DEPTH; way = way_before(m, way)) found[count++] = code_of(end_of(m, way));
+    uint32_t count = 0, jumps = 0;
+    for (uint64_t way = b->version->before[entry - FALLEN]; way && count < DEPTH; way = way_before(m, way)) {
+        uint32_t to = b->address;
+        b = end_of(m, way);
+        jumps += jumps_to(b, to);
+        if (jumps > 1) break;
+        found[count++] = code_of(b);
+    }
     while (count) h.code[h.count++] = found[--count];
     return h;
 }
 
-/* How many blocks two ways have in common up to their end; DEPTH: all that count. */
-static uint32_t in_common(const Machine *m, uint64_t one, uint64_t other) {
-    uint32_t count = 0;
+/* How many blocks two ways to an address have in common up to their end; DEPTH: all that count. */
+static uint32_t in_common(const Machine *m, uint64_t one, uint64_t other, uint32_t to) {
+    uint32_t count = 0, jumps = 0;
     for (; one && other && end_of(m, one) == end_of(m, other) && count < DEPTH; count++) {
+        const Block *b = end_of(m, one);
+        jumps += jumps_to(b, to);
+        if (jumps > 1) return DEPTH;
+        to = b->address;
         one = way_before(m, one);
         other = way_before(m, other);
     }
@@ -95,10 +110,36 @@ static bool splits(const Machine *m, uint32_t address) {
     return p && (m->is_thumb ? half(p) >= 0xe800 : (half(p) & 3) == 3);
 }
 
+static const Rule *rule_at(const Machine *m, const Block *b, uint32_t place) {
+    static const Rule custom = {.cycles = 1};
+    Instruction i = b->version->code[place];
+    return i.is_custom ? &custom : find_rule(m->timing, i);
+}
+
+/* Whether loads and stores may wait. Segments may be timed with any memory. */
+static bool may_wait(const Machine *m) {
+    bool waits = m->segments;
+    for (uint32_t n = 0; n < m->timing->wait_count; n++) waits |= m->timing->waits[n].data > 0;
+    return waits;
+}
+
+/* Whether what ran just before b's jump may still execute when that is done. */
+static bool outlasts_jump(const Machine *m, const Block *b) {
+    if (!(m->timing->flags & EXECUTES_LATER) && !m->segments) return false;
+    for (uint32_t n = 2; n <= 3 && n <= b->instructions; n++) {
+        const Rule *r = rule_at(m, b, b->instructions - n);
+        bool accesses = r->flags & (RULE_LOAD | RULE_STORE);
+        if (r->cause == CAUSE_MULTIPLY || (accesses && may_wait(m))) return true;
+    }
+    return false;
+}
+
 /* How b's code ends. */
 static uint32_t ends_of(const Machine *m, const Block *b) {
     uint32_t target = target_of(m, b), past = b->address + b->size, ends = 0;
     if (splits(m, past)) ends |= ENDS_AT_SPLIT;
+    if (outlasts_jump(m, b)) ends |= ENDS_CARRYING;
+    if (b->instructions && rule_at(m, b, b->instructions - 1)->flags & RULE_JUMPS) ends |= ENDS_JUMPING;
     if (target == NOWHERE) return ends;
     if (target < past) ends |= ENDS_BACKWARD;
     if (target & 2 && !(past & 2) && splits(m, past + 2)) ends |= ENDS_MISTAKEN;
@@ -111,14 +152,9 @@ static void time_code(Machine *m, Block *b) {
     Version *v = b->version;
     Code block = code_of(b);
     History before[BEFORE];
-    for (uint32_t n = 0; n < BEFORE; n++) before[n] = history(m, v->before[n]);
-    bool jumps = false;
-    if (b->instructions) {
-        Instruction last = v->code[b->instructions - 1];
-        jumps = !last.is_custom && find_rule(m->timing, last)->flags & RULE_JUMPS;
-    }
-    b->next = jumps ? NOWHERE : b->address + b->size;
+    for (uint32_t n = 0; n < BEFORE; n++) before[n] = history(m, b, FALLEN + n);
     v->ends = ends_of(m, b);
+    b->next = v->ends & ENDS_JUMPING ? NOWHERE : b->address + b->size;
     time_block(m->timing, &block, before, v->ends, &v->time);
     for (int n = 0; n < ENTRIES; n++) {
         const EntryTime *time = &v->time.entry[n];
@@ -179,7 +215,8 @@ static bool same_code(const Block *a, const Block *b) {
 
 /* Whether two versions of a block have to be told apart. */
 static bool differ(const Block *a, const Block *b) {
-    return !same_code(a, b) || memcmp(&a->version->time, &b->version->time, sizeof a->version->time);
+    const Version *one = a->version, *other = b->version;
+    return !same_code(a, b) || one->ends != other->ends || memcmp(&one->time, &other->time, sizeof one->time);
 }
 
 /* Room for another version; false: there is no memory for it. */
@@ -220,7 +257,11 @@ static Block *block_at(const Machine *m, uint32_t address) {
 
 /* Of b is not known how what comes after it is entered. */
 static void forget_follows(Block *b) {
-    for (uint32_t n = 0; n < ENTRIES; n++) b->runs[n].follows = UNKNOWN_WAY;
+    for (uint32_t n = 0; n < ENTRIES; n++) {
+        b->runs[n].follows = UNKNOWN_WAY;
+        b->runs[n].leads_to = NOWHERE;
+        b->runs[n].elsewhere = b->version->ends & ENDS_CARRYING ? UNKNOWN_WAY : JUMPED;
+    }
 }
 
 /* The block of so many bytes at an address. NULL: there is none, or no memory to make it. */
@@ -320,8 +361,7 @@ static void renew(Machine *m, Block *b, bool anew) {
 /* All ways to the blocks at an address are to be found anew. */
 static void forget_ways(Machine *m, uint32_t address) {
     for (Block *b = block_at(m, address); b; b = b->version->other) renew(m, b, true);
-    for (uint64_t n = 0; n < m->all_count; n++)
-        if (m->all[n]->next == address) forget_follows(m->all[n]);
+    for (uint64_t n = 0; n < m->all_count; n++) forget_follows(m->all[n]);
     if (m->fall_through == address) m->follows = way_of_last(m) ? UNKNOWN_WAY : FALLEN;
 }
 
@@ -337,13 +377,13 @@ static bool is_unused(const Machine *m, const Block *b, uint32_t entry) {
     return !is_used;
 }
 
-/* The way in which b is entered by one that ends there; where there is none left, the most similar one. */
+/* How b is entered after a way; where nothing is left for it as after the most similar one, or by a jump. */
 static uint32_t entry_after(Machine *m, Block *b, uint64_t way) {
-    uint32_t found = FALLEN, unused = UNKNOWN_WAY;
+    uint32_t found = JUMPED, unused = UNKNOWN_WAY;
     int best = -1;
     for (uint32_t n = FALLEN; n < ENTRIES; n++) {
         uint64_t known = b->version->before[n - FALLEN];
-        int common = known ? (int)in_common(m, known, way) : -1;
+        int common = known ? (int)in_common(m, known, way, b->address) : -1;
         if (common > best) best = common, found = n;
         if (unused == UNKNOWN_WAY && is_unused(m, b, n)) unused = n;
     }
@@ -359,7 +399,11 @@ static uint32_t entry_after(Machine *m, Block *b, uint64_t way) {
 static uint32_t known_entry(Machine *m, Block *b, uint32_t entry) {
     if (LIKELY(entry != UNKNOWN_WAY)) return entry;
     if (b->version->before[BEFORE - 1] && follows_changed(m, b)) forget_ways(m, b->address);
-    return m->last->runs[m->entry].follows = entry_after(m, b, way_of_last(m));
+    EntryRuns *from = &m->last->runs[m->entry];
+    entry = entry_after(m, b, way_of_last(m));
+    if (m->fall_through == b->address) from->follows = (uint8_t)entry;
+    else from->leads_to = b->address, from->leads = (uint8_t)entry;
+    return entry;
 }
 
 /* As `find` makes it, of the bytes that are there now. */

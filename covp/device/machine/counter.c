@@ -82,13 +82,14 @@ EXPORT void machine_free(Machine *m) {
 
 /* How a block at an address is entered now, or UNKNOWN_WAY. */
 static inline uint32_t entry_at(const Machine *m, uint32_t address) {
-    bool jumped = m->fall_through != address;
-    return m->follows & ((uint32_t)jumped - 1); /* JUMPED is 0 */
+    const EntryRuns *from = &m->last->runs[m->entry];
+    uint32_t leads = from->leads_to == address ? from->leads : from->elsewhere;
+    return m->fall_through != address ? leads : m->follows;
 }
 
-static inline void count(Machine *m, Block *b, uint32_t entry) {
+static inline void count(Machine *m, Block *b, uint32_t address, uint32_t entry) {
     EntryRuns *runs = &b->runs[entry];
-    bool jumped = entry == JUMPED;
+    bool jumped = m->fall_through != address;
     m->instructions += b->instructions;
     /* Tables, no branches: the host would mispredict them as often as the emulated ones. */
     m->cycles += runs->cycles + m->branch_cycles[!jumped];
@@ -106,7 +107,7 @@ static inline void count(Machine *m, Block *b, uint32_t entry) {
 static void count_attended(Machine *m, Block *b, uint32_t address) {
     uint64_t start = m->cycles;
     if (m->timeline) log_block(m, b, address);
-    count(m, b, known_entry(m, b, entry_at(m, address)));
+    count(m, b, address, known_entry(m, b, entry_at(m, address)));
     if (m->cache_count) fetch_block(m, b, start);
     ghosts_fetch(m, b);
 }
@@ -114,7 +115,7 @@ static void count_attended(Machine *m, Block *b, uint32_t address) {
 /* A block that is more than counted is entered. */
 static void attend(Machine *m, Block *b, uint32_t address) {
     bool jumped = m->fall_through != address;
-    if (m->path && jumped) leave_way(m);
+    if (m->path && jumped && !(m->last->version->ends & ENDS_CARRYING)) leave_way(m);
     count_edge(m, address);
     count_attended(m, b, address);
     m->pending = b->after;
@@ -236,7 +237,7 @@ static inline void enter_block(Machine *m, uc_engine *uc, uint64_t address64, ui
         bool room = m->instructions < m->limit && m->cycles < m->cycle_limit;
         uint32_t entry = entry_at(m, address);
         if (LIKELY(b->key == size + 1 && room && entry != UNKNOWN_WAY)) {
-            count(m, b, entry);
+            count(m, b, address, entry);
             return;
         }
     }

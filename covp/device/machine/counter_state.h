@@ -61,7 +61,10 @@ typedef struct {
     uint64_t jumped;    /* how often the next block was not the one directly after it */
     uint32_t cycles;
     uint16_t branch[2]; /* cycles of the branch at its end: taken, not taken */
-    uint32_t follows;   /* how the block directly after it is entered, or UNKNOWN_WAY */
+    uint32_t leads_to;  /* where it jumped last, if that has a past */
+    uint8_t leads;      /* how the block there is entered, ... */
+    uint8_t elsewhere;  /* ... and any other that it jumps to: JUMPED or UNKNOWN_WAY */
+    uint8_t follows;    /* how the block directly after it is entered, or UNKNOWN_WAY */
 } EntryRuns;
 
 /* Straight-line code that the emulator translated as a whole. */

@@ -103,7 +103,7 @@ static int32_t delay_of(Machine *m, uint32_t last, bool jumps) {
     Way way = {.count = 0};
     bool known = follow_way(m, &way, last);
     History before = {.count = 0};
-    if (first->entry != JUMPED) before = history(m, first->version->before[first->entry - FALLEN]);
+    if (first->entry != JUMPED) before = history(m, m->all[first->version->index], first->entry);
     const History *past = first->entry == JUMPED ? NULL : &before;
     int32_t delay = !known ? 0 : time_path(m->timing, &(Path){way.met, way.count, way.ends, jumps}, past) -
                     time_path(m->timing, &(Path){way.expected, way.count, way.ends, jumps}, past);

@@ -145,6 +145,8 @@ enum {
     ENDS_AT_SPLIT = 2, /* before an instruction that crosses a word */
     ENDS_MISTAKEN = 4, /* its target is in the middle of a word; so, after it, seems a long instruction to be */
     ENDS_TO_SPLIT = 8, /* its target crosses a word */
+    ENDS_CARRYING = 16, /* what it jumps to may be there while instructions before it still execute: its past */
+    ENDS_JUMPING = 32, /* unconditionally */
 };
 
 /* Cycles by cause. */
@@ -160,8 +162,8 @@ typedef struct {
 /* Ways to enter a block: by a jump, or after code before it: one of so many pasts. */
 enum { JUMPED, FALLEN, ENTRIES = 8, BEFORE = ENTRIES - FALLEN };
 
-/* A past: the blocks that ran one after the other before a block, from one that was jumped to on, at most so
- * many.
+/* A past: the blocks that ran one after the other before a block, at most so many, with at most one jump among
+ * them.
  */
 enum { DEPTH = 4 };
 typedef struct { Code code[DEPTH]; uint32_t count; } History;

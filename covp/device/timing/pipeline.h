@@ -311,12 +311,14 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
     p->passed_at = r->flags & RULE_PASSES ? at + 1 : LONG_AGO;
 }
 
-static void pipeline_run(Pipeline *p, const Timing *t, const Code *block) {
+/* Returns the address past its end. */
+static uint32_t pipeline_run(Pipeline *p, const Timing *t, const Code *block) {
     uint32_t address = block->address;
     for (uint32_t n = 0; n < block->count; address += block->code[n++].bytes) {
         if (block->code[n].is_custom) issue_custom(p, t, block->code[n], address);
         else issue(p, t, block->code[n], address, block->more ? block->more[n] : 0);
     }
+    return address;
 }
 
 /* Further cycles of an instruction whose operands have so many bits, or fewer (negative); of a shift `second`
@@ -358,7 +360,7 @@ static int32_t time_jump(Pipeline *p, const Timing *t, int32_t end, uint32_t end
     int32_t start = p->jump_at - JUMP_FETCH, first = start + (int32_t)busy;
     int32_t fetch = (int32_t)fetch_period(t, p->fetch_at) - 1;
     int32_t there = when_free(p, t, first + fetch, p->issued_at + 1, &why);
-    if (t->flags & EXECUTES_LATER) there = free_cycle(p, there, &why);
+    if (t->flags & EXECUTES_LATER && !(ends & ENDS_CARRYING)) there = free_cycle(p, there, &why);
     int32_t late = there - fetch - end;
     out->by[CAUSE_BRANCH] = start > end ? (uint32_t)(start - end) : 0;
     int32_t rest = late - (int32_t)out->by[CAUSE_BRANCH];
@@ -401,11 +403,29 @@ static void time_entry(Pipeline *p, const Timing *t, const Code *block, uint32_t
     time_branch(p, t, ends, out);
 }
 
+/* Code runs, and leads to other code. Returns the cycles until a jump there, if it is one. */
+static int32_t pipeline_lead(Pipeline *p, const Timing *t, const Code *code, const Code *to) {
+    bool falls = pipeline_run(p, t, code) == to->address && !(p->before->flags & RULE_JUMPS);
+    if (falls) return 0;
+    Spent ignored = {{0}};
+    int32_t end = p->now + (p->issued > 0), fetch = p->jump_at + (int32_t)fetch_busy(p, t, p->jump_at);
+    int32_t late = time_jump(p, t, end, ENDS_CARRYING, &ignored);
+    if (!(t->flags & EXECUTES_LATER)) {
+        pipeline_enter(p, t, to->address, false);
+        return late;
+    }
+    p->now = end + late;
+    open_cycle(p);
+    fetch_from(p, t, to->address, fetch);
+    return late;
+}
+
 /* A block is entered: by a jump where `before` is NULL, else after that; empty: after unknown code. */
 static void pipeline_follow(Pipeline *p, const Timing *t, const Code *block, const History *before) {
-    bool known = before && before->count;
-    pipeline_enter(p, t, known ? before->code[0].address : block->address, before && !known);
-    for (uint32_t i = 0; known && i < before->count; i++) pipeline_run(p, t, &before->code[i]);
+    uint32_t count = before ? before->count : 0;
+    pipeline_enter(p, t, count ? before->code[0].address : block->address, before && !count);
+    for (const Code *code = before ? before->code : NULL; count; code++)
+        pipeline_lead(p, t, code, --count ? code + 1 : block);
 }
 
 /* The time of a block. `before`: what it follows when nothing is taken, for each such entry; empty where
@@ -435,11 +455,14 @@ static int32_t time_path(const Timing *t, const Path *path, const History *befor
     Pipeline p;
     EntryTime out;
     pipeline_follow(&p, t, path->blocks, before);
-    uint32_t start = total(&p.spent);
-    for (const Code *block = path->blocks; block < last; block++) pipeline_run(&p, t, block);
-    uint32_t end = total(&p.spent);
+    int32_t cycles = 0;
+    for (const Code *block = path->blocks; block < last; block++) {
+        uint32_t start = total(&p.spent);
+        int32_t jump = pipeline_lead(&p, t, block, block + 1);
+        cycles += (int32_t)(total(&p.spent) - start) + jump;
+    }
     time_entry(&p, t, last, path->ends, &out);
-    return (int32_t)(end - start + total(&out.own) + total(path->jumps ? &out.taken : &out.untaken));
+    return cycles + (int32_t)(total(&out.own) + total(path->jumps ? &out.taken : &out.untaken));
 }
 
 #endif

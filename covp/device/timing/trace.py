@@ -35,6 +35,8 @@ OTHER_CAUSES = ("waited", "exceptions")
 exception or returns from one."""
 Way = tuple[int, int]
 """How code was reached: the position of a block in `Trace.blocks`, and how that was entered."""
+_ENDS_JUMPING = 32
+"""Of `BlockRuns.ends`: with an unconditional jump."""
 NO_CYCLES: Cycles = (0,) * len(CAUSES)
 
 
@@ -341,21 +343,27 @@ def histories(trace: Trace, block: BlockRuns) -> list[list[Before]]:
     """
     blocks = trace.blocks
     return [
-        [(blocks[place].items, blocks[place].address) for place in past(blocks, way)]
+        [(blocks[place].items, blocks[place].address) for place in past(blocks, way, block.address)]
         for way in block.before
     ]
 
 
-def past(blocks: Sequence[BlockRuns], way: Way | None) -> list[int]:
-    """The positions of the blocks that ran on a way, the oldest first.
+def past(blocks: Sequence[BlockRuns], way: Way | None, to: int) -> list[int]:
+    """The positions of the blocks that ran on a way, as far as they count, the oldest first.
 
     Args:
         blocks: of the trace.
         way: in it; None: nothing is known.
+        to: address where it leads.
     """
     found: list[int] = []
+    jumps = 0
     while way is not None and len(found) < DEPTH:
         place, entry = way
+        one = blocks[place]
+        jumps += bool(one.ends & _ENDS_JUMPING or one.address + one.size != to)
+        if jumps > 1:
+            break
         found.insert(0, place)
-        way = blocks[place].before[entry - 1] if entry else None
+        to, way = one.address, one.before[entry - 1] if entry else None
     return found

@@ -31,7 +31,7 @@ def code_table(trace: Trace, memories: Sequence[bytes]) -> CodeTable:
     before = np.full((len(blocks), ENTRIES - 1, DEPTH), NONE, np.int32)
     for number, block in enumerate(blocks):
         for entry, way in enumerate(block.before):
-            places = past(blocks, way)
+            places = past(blocks, way, block.address)
             before[number, entry, : len(places)] = places
     return CodeTable(
         items=np.frombuffer(b"".join(block.packed for block in blocks), ITEM),
