@@ -162,6 +162,17 @@ def test_lines_that_drivers_clean_are_counted_for_other_sizes() -> None:
         assert retime(traced, values).cycles[0] == result.profile.cycles
 
 
+@pytest.mark.parametrize("unit", ["gemm:wait=poll", "gemm:wait=sleep"])
+def test_emptying_a_cache_takes_as_long_as_it_is_large(unit):
+    """VexRiscv's driver empties all of it, a set in a cycle."""
+    traced = record(made("vexriscv-full", (unit,)), sizes={"dcache": SIZES})
+    for size in (4096, *SIZES):
+        values: dict[str, int | float | str] = {"platform.dcache.size": size}
+        other, backends = varied("vexriscv-full", (unit,), values)
+        result = run(made(other, tuple(backends)), check="output")
+        assert retime(traced, values).cycles[0] == result.profile.cycles
+
+
 def test_caches_of_other_sizes_are_counted_in_one_run():
     traced = record(made("vexriscv-cfu", ("cfu",)), sizes={"icache": SIZES, "dcache": SIZES})
     for icache, dcache, timing in (

@@ -39,7 +39,8 @@ static void maintain_cache(const Maintained *on, Scope scope, uint32_t where, ui
     if (!(c->flags & CACHE_DATA)) return;
     if (c->through_bytes) pass_through(on->m, c);
     if (scope == ALL_LINES) { /* set by set */
-        if (!on->misses) spend_on_memory(on->m, CAUSE_CACHE, c->set_mask + 1);
+        if (on->misses) on->misses[SETS_AT] += c->set_mask + 1;
+        else spend_on_memory(on->m, CAUSE_CACHE, c->set_mask + 1);
         for (uint64_t place = 0; place < tags_of(c); place++) maintain(on, c->tags + place, what);
         return;
     }
@@ -54,7 +55,7 @@ EXPORT void machine_maintain(Machine *m, uint32_t scope, uint32_t where, uint32_
         maintain_cache(&(Maintained){m, &m->caches[n], NULL}, scope, where, what);
     struct Segments *s = m->segments;
     for (uint64_t n = 0; s && n < s->ghost_count; n++)
-        maintain_cache(&(Maintained){m, &s->ghosts[n], s->misses + n * MAX_REGIONS}, scope, where, what);
+        maintain_cache(&(Maintained){m, &s->ghosts[n], s->misses + n * GHOST_COUNTS}, scope, where, what);
 }
 
 #endif

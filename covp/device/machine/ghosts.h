@@ -1,5 +1,5 @@
 /* Ghosts: caches of other sizes that see the same addresses as those of the core, in one run. They take no
- * time; their misses are counted by memory.
+ * time; their misses are counted by memory, and sets that are emptied.
  */
 #ifndef COVP_GHOSTS_H
 #define COVP_GHOSTS_H
@@ -47,19 +47,19 @@ static void ghosts_fetch(Machine *m, const Block *b) {
     struct Segments *s = m->segments;
     for (uint64_t n = 0; s && n < s->ghost_count; n++)
         if (s->ghosts[n].flags & CACHE_FETCHES)
-            ghost_fetch(m, &s->ghosts[n], b, s->misses + n * MAX_REGIONS);
+            ghost_fetch(m, &s->ghosts[n], b, s->misses + n * GHOST_COUNTS);
 }
 
 static void ghosts_access(Machine *m, uint32_t address, uint32_t size, bool writes) {
     struct Segments *s = m->segments;
     for (uint64_t n = 0; s && n < s->ghost_count; n++)
         if (s->ghosts[n].flags & CACHE_DATA)
-            ghost_access(m, &s->ghosts[n], address, size, writes, s->misses + n * MAX_REGIONS);
+            ghost_access(m, &s->ghosts[n], address, size, writes, s->misses + n * GHOST_COUNTS);
 }
 
 /* Ghosts of Python's, which has to keep them, before the first cut. 0: no memory. */
 EXPORT int machine_add_ghosts(Machine *m, Cache *ghosts, uint64_t count) {
-    m->segments->misses = calloc(count * MAX_REGIONS + 1, sizeof *m->segments->misses);
+    m->segments->misses = calloc(count * GHOST_COUNTS + 1, sizeof *m->segments->misses);
     m->segments->ghosts = ghosts;
     m->segments->ghost_count = m->segments->misses ? count : 0;
     return m->segments->misses != NULL;
@@ -68,7 +68,7 @@ EXPORT int machine_add_ghosts(Machine *m, Cache *ghosts, uint64_t count) {
 /* The misses of each ghost by memory up to each cut. */
 EXPORT void machine_ghost_misses(const Machine *m, uint64_t *out) {
     const struct Segments *s = m->segments;
-    if (s->ghost_count) memcpy(out, s->cut_misses, s->cut_count * s->ghost_count * MAX_REGIONS * sizeof *out);
+    if (s->ghost_count) memcpy(out, s->cut_misses, s->cut_count * s->ghost_count * GHOST_COUNTS * sizeof *out);
 }
 
 #endif

@@ -13,6 +13,8 @@ from covp.chip.platform_file.caches import Cache, GhostCache, Replacement
 from covp.device.timing.native import WaitStates, pointer, u32, u64
 
 MAX_REGIONS = 16
+GHOST_COUNTS = MAX_REGIONS + 1
+"""Of a cache of another size: misses by memory, and sets that were gone through to empty it."""
 _FETCHES, _DATA, _ALLOCATES, _PREFETCHES = 1, 2, 4, 8
 NO_LINE = 0xFFFFFFFF
 

@@ -26,13 +26,15 @@ typedef struct {
     uint64_t runs, operands;                           /* how many there are up to here */
 } Cut;
 
+enum { SETS_AT = MAX_REGIONS, GHOST_COUNTS };
+
 struct Segments {
     Cut *cuts;
     SegmentRun *runs;
     SegmentOperands *operands;
     uint64_t cut_count, cut_room, run_count, run_room, operand_count, operand_room;
     Cache *ghosts; /* see ghosts.h */
-    uint64_t ghost_count, *misses;           /* of each ghost by memory */
+    uint64_t ghost_count, *misses;           /* of each ghost by memory, and sets that were gone through */
     uint64_t *cut_misses, cut_misses_room;   /* the same at each cut */
 };
 
@@ -70,7 +72,7 @@ static void cut_block(Machine *m, const Block *b, uint32_t entry, int64_t unfini
 
 static bool cut_ghosts(Machine *m) {
     struct Segments *s = m->segments;
-    uint64_t width = s->ghost_count * MAX_REGIONS;
+    uint64_t width = s->ghost_count * GHOST_COUNTS;
     if (!width) return true;
     if (!has_room(m, (void **)&s->cut_misses, s->cut_count, &s->cut_misses_room, width * sizeof *s->misses)) return false;
     memcpy(s->cut_misses + s->cut_count * width, s->misses, width * sizeof *s->misses);

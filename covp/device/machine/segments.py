@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.device.machine.native_caches import MAX_REGIONS, Ghosts
+from covp.device.machine.native_caches import GHOST_COUNTS, Ghosts
 from covp.device.machine.native_counter import SegmentCut, SegmentOperands, SegmentRun
 from covp.device.timing.segments import ENDED, LOOKED, POLLED, SLEPT, STARTED, Event, Segments
 from covp.device.timing.trace import Trace
@@ -95,7 +95,7 @@ class SegmentLog:
         )
 
     def _misses(self, cuts: int) -> NDArray[np.int64]:
-        found = np.zeros((cuts, self._ghosts.count, MAX_REGIONS), np.int64)
+        found = np.zeros((cuts, self._ghosts.count, GHOST_COUNTS), np.int64)
         self._library.machine_ghost_misses(self._machine, found.ctypes.data)
         return found
 

@@ -165,7 +165,7 @@ enum { JUMPED, FALLEN, ENTRIES = 8, BEFORE = ENTRIES - FALLEN };
 /* A past: the blocks that ran one after the other before a block, at most so many, with at most one jump among
  * them.
  */
-enum { DEPTH = 4 };
+enum { DEPTH = 6 };
 typedef struct { Code code[DEPTH]; uint32_t count; } History;
 
 typedef struct { EntryTime entry[ENTRIES]; } BlockTime;

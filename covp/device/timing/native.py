@@ -31,7 +31,7 @@ _FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
 _NO_REGISTER = 64
 ENTRIES = 8
 """Ways to enter a block: by a jump (0), or after code before it: one of seven pasts."""
-DEPTH = 4
+DEPTH = 6
 """Blocks before a block that its time depends on, at most."""
 
 u8, u16, u32, u64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64

@@ -41,7 +41,8 @@ class Segments:
         memories: for each block of the trace two bytes for each instruction: 1 + the place in the
             platform of the memory that it was expected to access (0: none) and
             `covp.device.timing.trace.TWO_WORDS`; and how often in a run.
-        misses: (cuts, caches of other sizes, memories): misses up to each cut.
+        misses: (cuts, caches of other sizes, memories and one): misses up to each cut; the last
+            are sets that the core went through to empty the cache, each in a cycle.
     """
 
     events: tuple[Event, ...]

@@ -101,7 +101,7 @@ class CoreTimes:
         return total + self._segments.constant
 
     def of_caches(self, platform: Platform, sizes: Mapping[str, int]) -> NDArray[np.int64]:
-        """What the misses of each segment take.
+        """What the misses of each segment take, and what it takes to empty caches.
 
         Args:
             platform: whose memory decides what a miss takes.
@@ -117,7 +117,8 @@ class CoreTimes:
             if cache.name in counted:
                 wanted = GhostCache(cache.name, sizes.get(cache.name, parse_size(cache.size)))
                 each = cycles[cache.name]
-                total += self._segments.misses[:, self._place_of(wanted), : len(each)] @ each
+                found = self._segments.misses[:, self._place_of(wanted)]
+                total += found[:, : len(each)] @ each + found[:, -1]
         return total
 
     def _place_of(self, cache: GhostCache) -> int:

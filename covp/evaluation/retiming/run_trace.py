@@ -57,7 +57,8 @@ class SegmentTable:
             ``runs[first_run[n]:first_run[n + 1]]``.
         operands: of instructions with operands of some sizes; likewise.
         instructions: retired.
-        misses: (segments, caches, memories): of the caches of `RunTrace.caches`.
+        misses: (segments, caches, memories and one): of the caches of `RunTrace.caches`, see
+            `covp.device.timing.segments.Segments`.
         constant: cycles that are as in the run: of exceptions, and what stores wait for where a
             cache passes them on; of caches that read in advance all.
     """
