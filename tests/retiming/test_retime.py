@@ -128,6 +128,18 @@ def test_code_after_a_custom_instruction_is_timed_with_it():
     assert found.cycles[0] == run(build("kws", other, units), check="none").profile.cycles
 
 
+def test_jumps_are_jumps_without_classes_of_instructions():
+    """A jump to the very next instruction, and one word more that is fetched."""
+    values: dict[str, int | float | str] = {
+        "platform.timing": "unit",
+        "platform.flash.wait_states": 3,
+    }
+    units = ["qconv2d:wait=poll"]
+    found = retime(record(build("kws", "cv32e40p", units)), values)
+    other, backends = varied("cv32e40p", units, values)
+    assert found.cycles[0] == run(build("kws", other, backends), check="none").profile.cycles
+
+
 def test_many_designs_at_once_are_what_each_is_alone():
     trace = recorded("riscv32", UNITS[2])
     chance = np.random.default_rng(1)

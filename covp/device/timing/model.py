@@ -338,7 +338,22 @@ def core_timing(core: Core) -> TimingModel:
         raise PlatformError(
             f"timing: {core.timing}: this model is of another instruction set than {core.name}"
         )
+    if model.instructions == NO_INSTRUCTIONS:
+        model = replace(model, rules=_jump_rules(instruction_sets(core)[0]))
     return model
+
+
+@functools.cache
+def _jump_rules(known: str) -> tuple[Rule, ...]:
+    """Jumps of an instruction set take a cycle: what they lead to is jumped to with any model."""
+    kinds = (
+        msgspec.structs.replace(one, access="", cause="issue")
+        for one in load_instructions(known).classes
+        if one.jumps
+    )
+    return tuple(
+        Rule(kind, replace(_pattern(text), list=0)) for kind in kinds for text in kind.patterns
+    )
 
 
 def read_model(path: Path) -> TimingModel:

@@ -407,11 +407,12 @@ static void time_entry(Pipeline *p, const Timing *t, const Code *block, uint32_t
 static int32_t pipeline_lead(Pipeline *p, const Timing *t, const Code *code, const Code *to) {
     bool falls = pipeline_run(p, t, code) == to->address && !(p->before->flags & RULE_JUMPS);
     if (falls) return 0;
-    Spent ignored = {{0}};
+    Spent ignored = {{0}}, spent = p->spent;
     int32_t end = p->now + (p->issued > 0), fetch = p->jump_at + (int32_t)fetch_busy(p, t, p->jump_at);
     int32_t late = time_jump(p, t, end, ENDS_CARRYING, &ignored);
     if (!(t->flags & EXECUTES_LATER)) {
         pipeline_enter(p, t, to->address, false);
+        p->spent = spent;
         return late;
     }
     p->now = end + late;
