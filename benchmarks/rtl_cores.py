@@ -2,6 +2,7 @@
 
     python benchmarks/rtl_cores.py --cores cv32e40p ibex --models toycar kws [--json FILE]
     python -m benchmarks.rtl_cores --cores cv32e40p ibex --programs 100
+    python -m benchmarks.rtl_cores --cores cv32e40p ibex --compiled 300 [--first 0]
 
 Prints for every core and model: instructions (the virtual device's, which have to be those that the
 RTL retires), cycles of the RTL, the timing model's estimate and its error, the worst error of a
@@ -11,6 +12,10 @@ Needs ``pip install covp[rtl]``. --platform takes platform files in place of cor
 With --programs it takes so many random programs of each kind instead, those of the tests of timing
 models: mixes of instructions, and look-ups in tables with misaligned accesses where the core allows
 them, of which every second one has its wait states in flash alone.
+
+With --compiled it takes programs of what compilers make (loops that are entered anywhere, branches
+after loads, calls, switches), and prints for each core and number of wait states how many of them
+have the RTL's cycles exactly, how many are more than 0.1 % off, and the worst.
 """
 
 from __future__ import annotations
@@ -115,6 +120,25 @@ def compare_programs(cores: Sequence[str], count: int) -> None:
         )
 
 
+def compare_compiled(cores: Sequence[str], count: int, first: int) -> bool:
+    """Print the errors of what compilers make; whether none is more than 0.1 % off."""
+    from tests.rtl.test_compiled_programs import WAITS, WORST, compiled_cycles
+
+    print(f"{'core':14} {'waits':6} {'programs':>8} {'exact':>6} {'beyond 0.1 %':>12} {'worst':>9}")
+    good = True
+    for core, waits in itertools.product(cores, WAITS):
+        found = (compiled_cycles(core, seed, waits) for seed in range(first, first + count))
+        errors = [ours / theirs - 1 for ours, theirs in found]
+        exact, far = errors.count(0), sum(abs(error) > WORST for error in errors)
+        print(
+            f"{core:14} {waits[0]}, {waits[1]}   {count:8} {exact:6} {far:12} "
+            f"{max(errors, key=abs):+9.3%}",
+            flush=True,
+        )
+        good &= not far
+    return good
+
+
 def main() -> int:
     """Print the table; 1 where instructions differ."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -124,10 +148,14 @@ def main() -> int:
     parser.add_argument("--platform", nargs="+", metavar="FILE.yaml", help="in place of --cores")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows")
     parser.add_argument("--programs", type=int, metavar="N", help="random programs, no models")
+    parser.add_argument("--compiled", type=int, metavar="N", help="programs as compilers make them")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="of these")
     arguments = parser.parse_args()
     if arguments.programs:
         compare_programs(arguments.cores, arguments.programs)
         return 0
+    if arguments.compiled:
+        return 0 if compare_compiled(arguments.cores, arguments.compiled, arguments.first) else 1
     rows = []
     print(
         f"{'core':14} {'model':9} {'instructions':>13} {'RTL cycles':>12} {'estimate':>12} "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 
 DATA = 0x2000
@@ -33,7 +34,7 @@ end:
 """
 
 
-def compiled_program(source: random.Random, ram: int) -> str:
+def compiled_program(source: random.Random, ram: int, compressed: bool = True) -> str:
     """Loops that are entered at their top, in their middle or at their condition, at any halfword.
 
     In them are ifs and elses, loads before branches and into their own base register, calls with
@@ -43,8 +44,13 @@ def compiled_program(source: random.Random, ram: int) -> str:
     Args:
         source: of chance.
         ram: where RAM starts; the program itself is in flash.
+        compressed: with instructions of two bytes.
     """
-    return _Writer(source).program(ram + DATA)
+    text = _Writer(source).program(ram + DATA)
+    if compressed:
+        return text
+    text = re.sub(r"c\.add (\w+),", r"add \1, \1,", text).replace(" c.", " ")
+    return text.replace("slli a6, a6, 1", "slli a6, a6, 2")  # in tables of jumps
 
 
 class _Writer:

@@ -35,7 +35,8 @@ def cycles_of(core: str, text: str, waits: tuple[int, int]) -> tuple[int, int]:
 
 def compiled_cycles(core: str, seed: int, waits: tuple[int, int]) -> tuple[int, int]:
     """Cycles as of `cycles_of`, of what compilers make."""
-    text = compiled_program(random.Random(seed), load_platform(core).ram.start)
+    platform = load_platform(core)
+    text = compiled_program(random.Random(seed), platform.ram.start, platform.core.isa.has("c"))
     return cycles_of(core, text, waits)
 
 
