@@ -14,9 +14,10 @@ static bool in_chunk(const Machine *m, const Block *b) {
     return b >= chunk && b < chunk + CHUNK_BLOCKS;
 }
 
-static uint16_t common_key(const Machine *m, const Block *b) {
-    bool plain = !b->flags && !b->after && !m->cache_count && !m->shadow;
-    return !plain || m->timeline ? 0 : (uint16_t)(b->size + 1);
+/* Whether the common path may take a block. */
+static void set_key(const Machine *m, Block *b) {
+    bool plain = !b->flags && !b->after && !m->cache_count && !m->shadow && !m->timeline;
+    for (uint32_t n = 0; n < ENTRIES; n++) b->runs[n].key = plain ? (uint16_t)(b->size + 1) : 0;
 }
 
 /* Whether b ends with a direct branch. */
@@ -155,6 +156,7 @@ static void time_code(Machine *m, Block *b) {
     for (uint32_t n = 0; n < BEFORE; n++) before[n] = history(m, b, FALLEN + n);
     v->ends = ends_of(m, b);
     b->next = v->ends & ENDS_JUMPING ? NOWHERE : b->address + b->size;
+    if (v->ends & ENDS_CARRYING) m->carries = 1;
     time_block(m->timing, &block, before, v->ends, &v->time);
     for (int n = 0; n < ENTRIES; n++) {
         const EntryTime *time = &v->time.entry[n];
@@ -246,7 +248,7 @@ static void mark_stop(const Machine *m, Block *b) {
 
 static void set_flags(Machine *m, Block *b) {
     mark_stop(m, b);
-    b->key = common_key(m, b);
+    set_key(m, b);
 }
 
 static Block *block_at(const Machine *m, uint32_t address) {
@@ -260,7 +262,6 @@ static void forget_follows(Block *b) {
     for (uint32_t n = 0; n < ENTRIES; n++) {
         b->runs[n].follows = UNKNOWN_WAY;
         b->runs[n].leads_to = NOWHERE;
-        b->runs[n].elsewhere = b->version->ends & ENDS_CARRYING ? UNKNOWN_WAY : JUMPED;
     }
 }
 
@@ -346,7 +347,10 @@ static void renew(Machine *m, Block *b, bool anew) {
     if (runs_of(&was) || m->tracing || m->far_count || m->varied_count) {
         *old = was;
         m->all[was.version->index] = old;
-        if (m->last == b) m->last = old;
+        if (m->last == b) {
+            m->latest = old->runs + last_entry(m);
+            m->last = old;
+        }
         for (uint32_t n = 0; n < ENTRIES; n++) b->runs[n].count = b->runs[n].jumped = 0;
         remember(m, b);
     } else {
@@ -362,7 +366,7 @@ static void renew(Machine *m, Block *b, bool anew) {
 static void forget_ways(Machine *m, uint32_t address) {
     for (Block *b = block_at(m, address); b; b = b->version->other) renew(m, b, true);
     for (uint64_t n = 0; n < m->all_count; n++) forget_follows(m->all[n]);
-    if (m->fall_through == address) m->follows = way_of_last(m) ? UNKNOWN_WAY : FALLEN;
+    if (m->fall_through == address) m->latest->follows = way_of_last(m) ? UNKNOWN_WAY : FALLEN;
 }
 
 static void decode_again(Machine *m, Block *b) {
@@ -399,7 +403,7 @@ static uint32_t entry_after(Machine *m, Block *b, uint64_t way) {
 static uint32_t known_entry(Machine *m, Block *b, uint32_t entry) {
     if (LIKELY(entry != UNKNOWN_WAY)) return entry;
     if (b->version->before[BEFORE - 1] && follows_changed(m, b)) forget_ways(m, b->address);
-    EntryRuns *from = &m->last->runs[m->entry];
+    EntryRuns *from = m->latest;
     entry = entry_after(m, b, way_of_last(m));
     if (m->fall_through == b->address) from->follows = (uint8_t)entry;
     else from->leads_to = b->address, from->leads = (uint8_t)entry;

@@ -29,7 +29,7 @@ static void add_spent(Spending *to, const Spent *one, uint64_t times) {
 
 /* Whether the branch at the end of the block that ran last has yet to go somewhere. */
 static inline bool is_open(const Machine *m, const Block *b, uint32_t entry) {
-    return b == m->last && entry == m->entry;
+    return b == m->last && entry == last_entry(m);
 }
 
 static void settle_block(Machine *m, Block *b) {

@@ -82,24 +82,23 @@ EXPORT void machine_free(Machine *m) {
 
 /* How a block at an address is entered now, or UNKNOWN_WAY. */
 static inline uint32_t entry_at(const Machine *m, uint32_t address) {
-    const EntryRuns *from = &m->last->runs[m->entry];
-    uint32_t leads = from->leads_to == address ? from->leads : from->elsewhere;
-    return m->fall_through != address ? leads : m->follows;
+    bool jumped = m->fall_through != address;
+    uint32_t entry = m->latest->follows & ((uint32_t)jumped - 1); /* JUMPED is 0 */
+    if (LIKELY(!m->carries) || !jumped) return entry;
+    if (m->latest->leads_to == address) return m->latest->leads;
+    return m->last->version->ends & ENDS_CARRYING ? UNKNOWN_WAY : JUMPED;
 }
 
-static inline void count(Machine *m, Block *b, uint32_t address, uint32_t entry) {
-    EntryRuns *runs = &b->runs[entry];
+static inline void count(Machine *m, Block *b, uint32_t address, EntryRuns *runs) {
+    EntryRuns *from = m->latest;
     bool jumped = m->fall_through != address;
     m->instructions += b->instructions;
     /* Tables, no branches: the host would mispredict them as often as the emulated ones. */
-    m->cycles += runs->cycles + m->branch_cycles[!jumped];
-    m->last->runs[m->entry].jumped += jumped;
+    m->cycles += runs->cycles + from->branch[!jumped];
+    from->jumped += jumped;
     m->fall_through = b->next;
-    m->follows = runs->follows;
-    m->entry = entry;
-    m->branch_cycles[0] = runs->branch[0];
-    m->branch_cycles[1] = runs->branch[1];
     runs->count++;
+    m->latest = runs;
     m->last = b;
 }
 
@@ -107,7 +106,7 @@ static inline void count(Machine *m, Block *b, uint32_t address, uint32_t entry)
 static void count_attended(Machine *m, Block *b, uint32_t address) {
     uint64_t start = m->cycles;
     if (m->timeline) log_block(m, b, address);
-    count(m, b, address, known_entry(m, b, entry_at(m, address)));
+    count(m, b, address, b->runs + known_entry(m, b, entry_at(m, address)));
     if (m->cache_count) fetch_block(m, b, start);
     ghosts_fetch(m, b);
 }
@@ -190,7 +189,7 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
     if (fresh && !is_current(m, b)) decode_again(m, b);
     if (b->flags & BLOCK_LEARNT) {
         b->flags &= (uint8_t)~BLOCK_LEARNT;
-        b->key = common_key(m, b);
+        set_key(m, b);
         m->retranslate = 1;
     }
     if (is_ended_before(m, uc, b, address)) return;
@@ -202,7 +201,7 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
     attend(m, b, address);
     if (!(b->flags & BLOCK_NEW)) return;
     b->flags &= (uint8_t)~BLOCK_NEW;
-    b->key = common_key(m, b);
+    set_key(m, b);
     b->version->run = m->instructions;
 }
 
@@ -235,9 +234,9 @@ static inline void enter_block(Machine *m, uc_engine *uc, uint64_t address64, ui
     if (LIKELY(chunk != NULL && !m->pending)) {
         Block *b = chunk + ((address & ((1u << CHUNK_BITS) - 1)) >> 1);
         bool room = m->instructions < m->limit && m->cycles < m->cycle_limit;
-        uint32_t entry = entry_at(m, address);
-        if (LIKELY(b->key == size + 1 && room && entry != UNKNOWN_WAY)) {
-            count(m, b, address, entry);
+        EntryRuns *runs = b->runs + entry_at(m, address);
+        if (LIKELY(runs->key == size + 1 && room)) {
+            count(m, b, address, runs);
             return;
         }
     }
@@ -303,8 +302,8 @@ EXPORT void machine_start(Machine *m) {
 EXPORT void machine_led_to(Machine *m, uint32_t pc) {
     bool jumped = m->fall_through != pc;
     count_edge(m, pc);
-    m->cycles += m->branch_cycles[!jumped];
-    m->last->runs[m->entry].jumped += jumped;
+    m->cycles += m->latest->branch[!jumped];
+    m->latest->jumped += jumped;
     forget_last(m, NOWHERE);
 }
 
@@ -318,7 +317,7 @@ static Block *start_of(Machine *m, const Block *b, uint32_t pc) {
 EXPORT void machine_left_at(Machine *m, uint32_t pc) {
     Block *b = m->last;
     if (!lies_in(b, pc)) return;
-    uint32_t entry = m->entry;
+    uint32_t entry = last_entry(m);
     b->runs[entry].count--;
     m->instructions -= b->instructions;
     m->cycles -= b->runs[entry].cycles;
@@ -341,11 +340,11 @@ EXPORT void machine_now(Machine *m, uint32_t pc, Count *now) {
     const Block *b = m->last;
     if (!lies_in(b, pc)) return;
     now->instructions -= b->instructions;
-    now->cycles -= b->runs[m->entry].cycles;
+    now->cycles -= b->runs[last_entry(m)].cycles;
     if (pc == b->address) return;
     const Block *done = start_of(m, b, pc);
     now->instructions += done->instructions;
-    now->cycles += done->runs[m->entry].cycles;
+    now->cycles += done->runs[last_entry(m)].cycles;
 }
 
 /* Where the block that is running starts; 0 before the first one. */
@@ -380,7 +379,7 @@ EXPORT int machine_set_markers(Machine *m, const Marker *markers, uint64_t count
         uint32_t bucket;
         b->flags &= (uint8_t)~BLOCK_MARKER;
         if (is_marked(m, b->address, &bucket)) b->flags |= BLOCK_MARKER;
-        b->key = common_key(m, b);
+        set_key(m, b);
     }
     return 1;
 }
@@ -392,7 +391,7 @@ EXPORT int machine_set_breakpoints(Machine *m, const uint32_t *addresses, uint64
         uint32_t at;
         b->flags &= (uint8_t)~BLOCK_BREAK;
         if (has_breakpoint(m, b->address, b->address + b->size, &at)) b->flags |= BLOCK_BREAK;
-        b->key = common_key(m, b);
+        set_key(m, b);
     }
     return 1;
 }
@@ -401,6 +400,6 @@ EXPORT int machine_set_breakpoints(Machine *m, const uint32_t *addresses, uint64
 EXPORT int machine_log_timeline(Machine *m, uint64_t room) {
     forget_timeline(m);
     if (room && !begin_timeline(m, room)) return 0;
-    for (uint64_t i = 0; i < m->all_count; i++) m->all[i]->key = common_key(m, m->all[i]);
+    for (uint64_t i = 0; i < m->all_count; i++) set_key(m, m->all[i]);
     return 1;
 }

@@ -53,17 +53,17 @@ enum {
 typedef struct Version Version;
 enum { NOWHERE = 1 }; /* an address where no code is */
 
-enum { UNKNOWN_WAY = ENTRIES }; /* it was not gone so far */
+enum { UNKNOWN_WAY = ENTRIES, WAYS }; /* it was not gone so far */
 
 /* Runs of a block that was entered in one way. */
 typedef struct {
     uint64_t count;
     uint64_t jumped;    /* how often the next block was not the one directly after it */
     uint32_t cycles;
-    uint16_t branch[2]; /* cycles of the branch at its end: taken, not taken */
     uint32_t leads_to;  /* where it jumped last, if that has a past */
-    uint8_t leads;      /* how the block there is entered, ... */
-    uint8_t elsewhere;  /* ... and any other that it jumps to: JUMPED or UNKNOWN_WAY */
+    uint16_t branch[2]; /* cycles of the branch at its end: taken, not taken */
+    uint16_t key;       /* 1 + size of the block; 0 where the common path must not take it, or no block is */
+    uint8_t leads;      /* how the block at `leads_to` is entered */
     uint8_t follows;    /* how the block directly after it is entered, or UNKNOWN_WAY */
 } EntryRuns;
 
@@ -72,12 +72,11 @@ typedef struct Block {
     Version *version;
     uint32_t address;
     uint32_t next;       /* the address past its end; NOWHERE after a jump */
-    uint16_t key;        /* 1 + size; 0 where the common path must not take it, or no block is */
     uint16_t size;
     uint16_t instructions;
     uint16_t after;      /* custom instructions that it ends with, and AFTER_EDGE */
     uint8_t flags;
-    EntryRuns runs[ENTRIES];
+    EntryRuns runs[WAYS]; /* the last one has no key */
 } Block;
 
 static inline uint64_t runs_of(const Block *b) {
@@ -238,10 +237,9 @@ typedef struct Machine {
     Block **chunks;
     uint64_t block_start;      /* cycle in which the block started, where there are caches */
     Block *last;               /* the block that runs, or `nowhere` */
-    uint64_t branch_cycles[2]; /* of the last block's branch: taken, and not */
     uint32_t fall_through;     /* where the last block leads when it is not taken; 1: nowhere */
-    uint32_t follows;          /* how a block there is entered, or UNKNOWN_WAY */
-    uint32_t entry;            /* how the last block was entered */
+    uint32_t carries;          /* 1: blocks may end with a jump to what has a past */
+    EntryRuns *latest;         /* of the last block: of how it was entered */
     uint64_t past;             /* of `nowhere`: the way to where the code goes on; 0: unknown */
     Block nowhere;
     Version outside;           /* of `nowhere` */
@@ -307,10 +305,10 @@ static inline const uint8_t *host_bytes(const Machine *m, uint32_t address, uint
 /* Nothing has run that a branch could lead from; the code goes on at `next`. */
 static inline void forget_last(Machine *m, uint32_t next) {
     m->last = &m->nowhere;
+    m->latest = m->nowhere.runs;
     m->past = m->path = 0;
-    m->branch_cycles[0] = m->branch_cycles[1] = 0;
     m->fall_through = next;
-    m->follows = FALLEN;
+    *m->latest = (EntryRuns){.follows = FALLEN};
 }
 
 /* The way to the end of a block that was entered in some way; see blocks.h. */
@@ -318,23 +316,26 @@ static inline uint64_t way_through(const Block *b, uint32_t entry) {
     return 1 + b->version->index * ENTRIES + entry;
 }
 
+/* How the last block was entered. */
+static inline uint32_t last_entry(const Machine *m) { return (uint32_t)(m->latest - m->last->runs); }
+
 /* The way to the end of the block that ran last; 0: unknown. */
 static inline uint64_t way_of_last(const Machine *m) {
-    return m->last == &m->nowhere ? m->past : way_through(m->last, m->entry);
+    return m->last == &m->nowhere ? m->past : way_through(m->last, last_entry(m));
 }
 
 /* The code goes on at `next` after a way, of which nothing is to be counted any more. */
 static inline void go_on_after(Machine *m, uint64_t way, uint32_t next) {
     forget_last(m, next);
     m->past = way;
-    if (way) m->follows = UNKNOWN_WAY;
+    if (way) m->latest->follows = UNKNOWN_WAY;
 }
 
 /* Nothing follows the block that ran last, which led to `at`; the code goes on at `next`. */
 static inline void end_last(Machine *m, uint32_t at, uint32_t next) {
     bool falls = m->fall_through == at && at == next;
-    m->last->version->ended[m->entry]++;
-    m->last->version->away[m->entry] += m->fall_through != at;
+    m->last->version->ended[last_entry(m)]++;
+    m->last->version->away[last_entry(m)] += m->fall_through != at;
     go_on_after(m, falls ? way_of_last(m) : 0, next);
 }
 

@@ -82,7 +82,7 @@ EXPORT uint64_t machine_blocks(const Machine *m, BlockCount *out, uint64_t room)
         for (uint32_t entry = 0; entry < ENTRIES; entry++) {
             out[n].runs[entry] = b->runs[entry].count;
             out[n].jumped[entry] = b->runs[entry].jumped;
-            bool is_last = b == m->last && entry == m->entry;
+            bool is_last = b == m->last && entry == last_entry(m);
             out[n].ended[entry] = v->ended[entry] + is_last;
             out[n].away[entry] = v->away[entry] + (is_last && m->fall_through != m->pc);
         }

@@ -16,7 +16,7 @@ EXPORT void machine_save(Machine *m, Progress *to, Count *buckets, Spending *spe
                      .switched = m->switched,
                      .fall_through = m->fall_through,
                      .bucket = m->bucket};
-    memcpy(to->branch_cycles, m->branch_cycles, sizeof to->branch_cycles);
+    for (uint32_t n = 0; n < 2; n++) to->branch_cycles[n] = m->latest->branch[n];
     memcpy(buckets, m->buckets, m->bucket_count * sizeof *buckets);
     if (m->bucket_count && m->explains) machine_spending(m, spending);
 }
@@ -30,7 +30,7 @@ EXPORT void machine_load(Machine *m, const Progress *from, const Count *buckets,
     m->instructions = from->total.instructions;
     m->met_run = 0; /* runs have other numbers */
     m->cycles = from->total.cycles;
-    memcpy(m->branch_cycles, from->branch_cycles, sizeof m->branch_cycles);
+    for (uint32_t n = 0; n < 2; n++) m->latest->branch[n] = (uint16_t)from->branch_cycles[n];
     m->switched = buckets ? from->switched : from->total;
     if (!buckets) return;
     m->bucket = from->bucket;

@@ -25,7 +25,7 @@ EXPORT void machine_set_stop(Machine *m, uint32_t stop) {
     for (uint64_t i = 0; i < m->all_count; i++) {
         Block *b = m->all[i];
         mark_stop(m, b);
-        b->key = common_key(m, b);
+        set_key(m, b);
     }
 }
 

@@ -87,14 +87,14 @@ static void cut_segment(Machine *m, uint64_t kind, bool inside) {
     const Block *last = m->last;
     for (uint64_t n = 0; n < m->all_count; n++)
         for (uint32_t entry = 0; entry < ENTRIES; entry++) {
-            bool is_last = m->all[n] == last && entry == m->entry;
+            bool is_last = m->all[n] == last && entry == last_entry(m);
             cut_block(m, m->all[n], entry, is_last && inside, is_last && !inside);
         }
     for (uint64_t n = 0; n < m->varied_count; n++) cut_operands(m, &m->varied[n]);
     bool counted = inside && last != &m->nowhere;
     Cut cut = {.kind = kind, .phase = m->bucket, .waited = m->idle[0], .exceptions = m->idle[1],
                .instructions = m->instructions - (counted ? last->instructions : 0),
-               .cycles = m->cycles - (counted ? last->runs[m->entry].cycles : 0),
+               .cycles = m->cycles - (counted ? last->runs[last_entry(m)].cycles : 0),
                .memory_cycles = m->memory_cycles, .runs = s->run_count, .operands = s->operand_count};
     if (has_room(m, (void **)&s->cuts, s->cut_count, &s->cut_room, sizeof *s->cuts) && cut_ghosts(m))
         s->cuts[s->cut_count++] = cut;

@@ -123,7 +123,7 @@ static inline void log_function(Machine *m, uint32_t function, uint32_t address,
 /* A block is about to run; what the branch to it takes belongs to the block before. */
 static inline void log_block(Machine *m, const Block *b, uint32_t address) {
     bool jumped = m->fall_through != address;
-    log_function(m, b->version->function, address, m->cycles + m->branch_cycles[!jumped]);
+    log_function(m, b->version->function, address, m->cycles + m->latest->branch[!jumped]);
 }
 
 static inline void log_bucket(Machine *m, uint32_t bucket) {

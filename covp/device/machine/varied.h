@@ -139,7 +139,7 @@ static uint32_t vary(Machine *m, Varied v, uint32_t cause) {
 
 /* The running block, as what happens in it is counted. */
 static Varied here(const Machine *m, uint32_t kind) {
-    return (Varied){.version = m->last->version, .entry = (uint8_t)m->entry, .kind = (uint8_t)kind, .before = m->path};
+    return (Varied){.version = m->last->version, .entry = (uint8_t)last_entry(m), .kind = (uint8_t)kind, .before = m->path};
 }
 
 /* The core goes on after `path`, unless there are too many. */
@@ -179,11 +179,9 @@ static void stay_on_way(Machine *m) { go_on(m, vary(m, here(m, FELL_KIND), CAUSE
 
 /* The time of the running block is another one from this run on, its first. */
 static void time_first_run(Machine *m, Block *b) {
-    const EntryRuns *runs = &b->runs[m->entry];
-    m->cycles -= runs->cycles;
+    m->cycles -= m->latest->cycles;
     time_code(m, b);
-    m->cycles += runs->cycles;
-    memcpy(m->branch_cycles, (uint64_t[]){runs->branch[0], runs->branch[1]}, sizeof m->branch_cycles);
+    m->cycles += m->latest->cycles;
     for (uint64_t n = m->varied_count; n && m->varied[n - 1].version == b->version; n--) {
         Varied *v = &m->varied[n - 1];
         int32_t was = v->cycles;
@@ -204,7 +202,7 @@ static void teach(Machine *m, Block *b, uint32_t place, uint8_t met, bool again)
     m->met_place = place;
     if (!m->engine || m->counts_accesses) return;
     b->flags |= BLOCK_LEARNT;
-    b->key = 0;
+    for (uint32_t n = 0; n < ENTRIES; n++) b->runs[n].key = 0;
 }
 
 /* The instruction at a place of the running block accesses an address. */
