@@ -83,7 +83,12 @@ EXPORT void machine_free(Machine *m) {
 /* How a block at an address is entered now, or UNKNOWN_WAY. */
 static inline uint32_t entry_at(const Machine *m, uint32_t address) {
     bool jumped = m->fall_through != address;
-    uint32_t entry = m->latest->follows & ((uint32_t)jumped - 1); /* JUMPED is 0 */
+    uint32_t entry = JUMPED;
+    if (!jumped) {
+        entry = m->latest->follows;
+        /* A branch: the host predicts it with the emulated one before it, else the next entry waits for this one. */
+        __asm__ volatile("");
+    }
     if (LIKELY(!m->carries) || !jumped) return entry;
     if (m->latest->leads_to == address) return m->latest->leads;
     return m->last->version->ends & ENDS_CARRYING ? UNKNOWN_WAY : JUMPED;
