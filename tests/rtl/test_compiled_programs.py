@@ -185,3 +185,23 @@ def test_what_goes_on_across_a_jump(cv32e40p, name, skew):
     for waits in WAITS:
         ours, theirs = cycles_of(cv32e40p, ACROSS.format(body=body, skew=skew, data=data), waits)
         assert abs(ours - theirs) <= 3, waits
+
+
+TO_NEXT = {
+    "taken": "beq x0, x0, 1f; 1:",
+    "long_taken": ".option norvc; bge x0, x0, 1f; 1: .option rvc",
+    "untaken": "bltu a3, x0, 1f; 1:",
+    "every_second": "andi a4, s0, 1; c.bnez a4, 1f; 1: c.nop",
+    "row": "beq x0, x0, 1f; 1: bne a3, x0, 1f; 1: blt a3, x0, 1f; 1: bgeu a3, x0, 1f; 1:",
+}
+
+
+@pytest.mark.parametrize("name", TO_NEXT)
+@pytest.mark.parametrize("core", EXACT)
+def test_branches_to_the_next_instruction(core, name):
+    need_rtl(core)
+    body = TO_NEXT[name].replace("; ", "\n ").replace(": ", ":\n ")
+    data = load_platform(core).ram.start
+    for waits in WAITS:
+        ours, theirs = cycles_of(core, ACROSS.format(body=body, skew="", data=data), waits)
+        assert abs(ours - theirs) <= 4, waits

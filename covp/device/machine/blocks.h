@@ -208,6 +208,7 @@ static void decode(Machine *m, Block *b, Version *version) {
     }
     time_code(m, b);
     if (m->tracing && !ends_direct(m, b)) b->after |= AFTER_EDGE;
+    if (!m->is_thumb && b->next != NOWHERE && b->next == target_of(m, b)) b->after |= AFTER_NEXT;
 }
 
 static bool same_code(const Block *a, const Block *b) {

@@ -74,7 +74,7 @@ typedef struct Block {
     uint32_t next;       /* the address past its end; NOWHERE after a jump */
     uint16_t size;
     uint16_t instructions;
-    uint16_t after;      /* custom instructions that it ends with, and AFTER_EDGE */
+    uint16_t after;      /* custom instructions that it ends with, and AFTER_EDGE, AFTER_NEXT */
     uint8_t flags;
     EntryRuns runs[WAYS]; /* the last one has no key */
 } Block;
@@ -85,8 +85,10 @@ static inline uint64_t runs_of(const Block *b) {
     return runs;
 }
 
-/* Count where the core goes after the block; it has met something that was not expected. */
-enum { AFTER_EDGE = 0x8000, AFTER_MET = 0x10000 };
+/* Count where the core goes after the block; its branch leads to the next instruction in any case; it has met
+ * something that was not expected.
+ */
+enum { AFTER_EDGE = 0x8000, AFTER_NEXT = 0x4000, AFTER_MET = 0x10000 };
 enum { NEAR_EDGES = 3 };
 
 /* What an instruction meets, and how often in a run; see memories.h. */

@@ -1,4 +1,6 @@
-/* Calls the host's functions for the custom instructions that a block ends with. */
+/* What follows a block: the host's functions for the custom instructions that it ends with, and whether a branch
+ * that leads to the next instruction in any case was taken.
+ */
 #ifndef COVP_CUSTOM_CALLS_H
 #define COVP_CUSTOM_CALLS_H
 
@@ -22,13 +24,28 @@ static void execute_custom(Machine *m, uc_engine *uc, Custom *c) {
     else m->reg_write(uc, (int)(m->first_register + c->rd), &result);
 }
 
+/* Whether the branch that the last block ended with was taken, as RISC-V's registers say: unprivileged ISA
+ * 20191213, 2.5 and 16.4.
+ */
+static bool takes_branch(const Machine *m, uc_engine *uc) {
+    Instruction i = m->last->version->code[m->last->instructions - 1];
+    bool is_short = i.bytes == 2;
+    uint32_t kind = is_short ? i.bits >> 13 & 1 : i.bits >> 12 & 7;
+    uint32_t one = read_register(m, uc, is_short ? 8 + (i.bits >> 7 & 7) : i.bits >> 15 & 31);
+    uint32_t other = is_short ? 0 : read_register(m, uc, i.bits >> 20 & 31);
+    bool holds = kind < 2 ? one == other : kind < 6 ? (int32_t)one < (int32_t)other : one < other;
+    return holds != (kind & 1);
+}
+
 /* The core has arrived at an address: execute the custom instructions before it, unless the block
  * that they end was left earlier.
  */
 static void execute_pending(Machine *m, uc_engine *uc, uint32_t address) {
-    uint32_t count = m->pending & ~(uint32_t)(AFTER_EDGE | AFTER_MET);
+    uint32_t count = m->pending & ~(uint32_t)(AFTER_EDGE | AFTER_NEXT | AFTER_MET);
     m->pending = 0;
-    if (!count || address != m->fall_through) return;
+    if (address != m->fall_through) return;
+    if (m->last->after & AFTER_NEXT && takes_branch(m, uc)) m->fall_through = NOWHERE;
+    if (!count) return;
     const uint8_t *p = host_bytes(m, address - 4 * count, 4 * count);
     if (!p) return;
     Custom *customs = m->customs;
