@@ -17,7 +17,7 @@ from tests.rtl.test_timing_models import platform_of
 EXACT = ["cv32e40p", "ibex", "ibex-small", "picorv32"]
 WAITS = ((0, 0), (1, 0), (0, 1), (1, 1), (2, 2))
 WORST = 0.001
-PROGRAMS, MANY_PROGRAMS = 4, 60
+PROGRAMS, MANY_PROGRAMS = 12, 100
 
 
 def cycles_of(core: str, text: str, waits: tuple[int, int]) -> tuple[int, int]:

@@ -35,7 +35,7 @@ typedef int (*context_fn)(uc_engine *uc, void *context);
 typedef int (*context_free_fn)(void *context);
 typedef int (*emu_start_fn)(uc_engine *uc, uint64_t pc, uint64_t stop, uint64_t timeout, size_t count);
 
-enum { CHUNK_BITS = 18, CHUNK_BLOCKS = 1 << (CHUNK_BITS - 1), CHUNKS = 1 << (32 - CHUNK_BITS) };
+enum { CHUNK_BITS = 17, CHUNK_BLOCKS = 1 << (CHUNK_BITS - 1), CHUNKS = 1 << (32 - CHUNK_BITS) };
 enum { PAGE_BITS = 10, MAX_REGIONS = 16, MAX_CACHES = 4, NO_LINE = 0xFFFFFFFF };
 
 /* Instructions that the emulator leaves to the host, or that it takes for ordinary ones. */
