@@ -16,15 +16,15 @@ import click
 
 from covp.base.terminal import visible
 
-_TO_COPY = re.compile(r"\s*(again|try|reproduce)?:? ?covp ")
-"""What a line begins with that is a command."""
+_TO_COPY = re.compile(r"\s*(again: )?covp \S|\|")
+"""What a line begins with that is a command, or a row of a Markdown table."""
 
 
 def echo(text: str = "", err: bool = False) -> None:
     """Print a text, whose control characters are shown; nothing else of covp prints to a terminal.
 
-    Lines that are longer than the terminal is wide are folded at words; commands stay whole, to be
-    copied, and so does what goes into a pipe.
+    Lines that are longer than the terminal is wide are folded at words. What is there to be copied
+    (commands, Markdown's tables) stays whole, and so does what goes into a pipe.
 
     Args:
         text: of one or more lines.
@@ -38,14 +38,16 @@ def echo(text: str = "", err: bool = False) -> None:
 
 
 def terminal_width(err: bool = False) -> int | None:
-    """Return the columns of the terminal that a stream goes to; ``COLUMNS``, else None in a pipe.
+    """Return the columns of the terminal that a stream goes to; None in a pipe.
+
+    Standard output in a pipe has those of ``COLUMNS``, where that is set.
 
     Args:
         err: of standard error.
     """
     if (sys.stderr if err else sys.stdout).isatty():
         return max(20, shutil.get_terminal_size((80, 24)).columns)
-    columns = os.environ.get("COLUMNS", "")
+    columns = "" if err else os.environ.get("COLUMNS", "")
     return max(20, int(columns)) if columns.isdigit() and 0 < len(columns) < 5 else None
 
 

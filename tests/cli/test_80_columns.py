@@ -67,8 +67,9 @@ def test_commands_and_pipes_stay_whole(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = f"again: covp run {'long/' * 30}model.tflite -p riscv32"
-    echo(again)
-    assert capsys.readouterr().out == f"{again}\n"
+    for text in (again, f"| {'model | ' * 20}"):
+        echo(text)
+        assert capsys.readouterr().out == f"{text}\n"
     monkeypatch.delenv("COLUMNS")
     echo("word " * 40)
     assert capsys.readouterr().out == "word " * 40 + "\n"
