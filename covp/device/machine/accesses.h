@@ -15,12 +15,29 @@
 
 enum { UC_MEM_WRITE = 17, UC_MEM_WRITE_UNMAPPED = 20, UC_MEM_WRITE_PROT = 22 };
 
+/* How many instructions before it what is loaded was stored; 0: more than two, or something else was. */
+static uint32_t stored_before(Machine *m, uint32_t address, uint32_t size, bool writes, uint32_t index) {
+    uint64_t at = m->instructions - m->last->instructions + index;
+    if (!m->timing->reloads && !m->segments) return 0;
+    if (writes) {
+        m->stored[1] = m->stored[0];
+        m->stored[0] = (Stored){at, address, size};
+        return 0;
+    }
+    for (const Stored *s = m->stored; s < m->stored + 2; s++)
+        if (at - s->at <= 2 && address < s->address + s->size && s->address < address + size)
+            return (uint32_t)(at - s->at);
+    return 0;
+}
+
 /* The core loads or stores; whether it may. `index`: of the instruction in its block. */
 static bool look_at_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t size, bool writes,
                            uint32_t index) {
     if (m->shadow && !check_access(m, uc, address, size, writes, index)) return false;
     if (!m->counts_accesses) return true;
-    meet(m, index, address, size);
+    uint32_t stored = stored_before(m, address, size, writes, index);
+    m->unmet = stored > 0;
+    meet(m, index, address, size, stored);
     const Region *region = region_of(m, address);
     if (!region) return true;
     m->traffic[region - m->regions][writes] += size;
@@ -39,7 +56,7 @@ static bool may_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t siz
         refuse_misaligned(m, address, size);
         return false;
     }
-    if (!m->counts_accesses) meet(m, place, address, size);
+    if (!m->counts_accesses) meet(m, place, address, size, 0);
     return true;
 }
 

@@ -135,9 +135,38 @@ static bool outlasts_jump(const Machine *m, const Block *b) {
     return false;
 }
 
+/* Whether the n-th instruction from an address on leaves a short one in its word. */
+static bool leaves_half(const Machine *m, uint32_t address, int n) {
+    for (; n > 0; n--) {
+        const uint8_t *p = host_bytes(m, address, 2);
+        if (!p) return false;
+        address += (half(p) & 3) == 3 ? 4 : 2;
+        if (n == 1) return address & 2 && host_bytes(m, address, 2) && !splits(m, address);
+    }
+    return false;
+}
+
+/* Of the code at an address and at the target of the branch before it what may be there when that goes on
+ * elsewhere. RISC-V alone.
+ */
+static uint64_t ends_before(const Machine *m, uint32_t past, uint32_t target) {
+    const uint8_t *p = host_bytes(m, past, 8);
+    if (m->is_thumb || !p) return 0;
+    Instruction first = fetch(m, p, p + 8), second = fetch(m, p + first.bytes, p + 8);
+    if (first.is_custom || second.is_custom) return 0;
+    uint64_t ends = (uint64_t)(first.bits & 0x7fffffff) << ENDS_NEXT_SHIFT; /* Python's are signed */
+    if (depends(m->timing, first, second)) ends |= ENDS_DEPENDENT;
+    if (leaves_half(m, past, 1)) ends |= ENDS_HALF_NEXT;
+    if (leaves_half(m, past, 3)) ends |= ENDS_HALF_LATER;
+    int there = 2 - splits(m, target) - (ends & ENDS_HALF_NEXT ? 1 : 0);
+    if (target != NOWHERE && leaves_half(m, target, there)) ends |= ENDS_HALF_TARGET;
+    return ends;
+}
+
 /* How b's code ends. */
-static uint32_t ends_of(const Machine *m, const Block *b) {
-    uint32_t target = target_of(m, b), past = b->address + b->size, ends = 0;
+static uint64_t ends_of(const Machine *m, const Block *b) {
+    uint32_t target = target_of(m, b), past = b->address + b->size;
+    uint64_t ends = ends_before(m, past, target);
     if (splits(m, past)) ends |= ENDS_AT_SPLIT;
     if (outlasts_jump(m, b)) ends |= ENDS_CARRYING;
     if (b->instructions && rule_at(m, b, b->instructions - 1)->flags & RULE_JUMPS) ends |= ENDS_JUMPING;

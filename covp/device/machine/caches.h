@@ -151,7 +151,10 @@ static void access_through(Machine *m, Cache *c, uint32_t address, uint32_t size
         if (!writes || c->flags & CACHE_ALLOCATES) {
             uint64_t misses = c->misses;
             waits = look_up(m, c, line, region, m->cycles);
-            if (c->misses > misses) waits += written_later(c, m->cycles);
+            if (c->misses > misses) {
+                waits += written_later(c, m->cycles);
+                spend_on_memory(m, CAUSE_CACHE, -(int64_t)(m->unmet * m->timing->reloads));
+            }
             if (writes) soil(m, c, peek(c, line), region);
         } else {
             const uint64_t *tag = find_line(c, line);

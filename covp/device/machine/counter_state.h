@@ -109,7 +109,7 @@ struct Version {
     RunCount settled[ENTRIES]; /* how much of its counts is in `spending` */
     uint32_t function;   /* that it belongs to; 0: none */
     uint64_t before[BEFORE]; /* the way to the end of the code that it follows, by entry; 0: none; see blocks.h */
-    uint32_t ends;       /* see model.h */
+    uint64_t ends;       /* see model.h */
     Met *expected;       /* what its instructions are expected to meet */
     uint64_t run;        /* `instructions` in the run in which that is learnt; 0: not yet */
     RunCut cut[ENTRIES]; /* how much of its counts is in segments */
@@ -126,6 +126,9 @@ typedef struct {
     int32_t own, cycles; /* that it takes more by its rule, and its block */
     uint64_t count, cut; /* runs; how many of them are in segments */
 } Varied;
+
+/* A store of the instruction with this number of all that run. */
+typedef struct { uint64_t at; uint32_t address, size; } Stored;
 
 /* What an instruction of the block at an address meets, so often in a run; 0 times: nothing is known. */
 typedef struct { uint32_t block; uint16_t place; uint8_t met, times; } Learnt;
@@ -253,6 +256,8 @@ typedef struct Machine {
     uint64_t met_run;          /* `instructions` when something was met otherwise, or learnt, ... */
     uint32_t met_place;        /* ... by the instruction at this place */
     uint32_t path;             /* 1 + the place in `varied` of how the core came here, or 0 */
+    Stored stored[2];          /* the latest ones; see accesses.h */
+    uint32_t unmet;            /* 1: the load is only done again where its cache holds the line */
     Learnt *learnt;            /* a hash table; see memories.h */
     uint64_t learnt_count, learnt_room;
     Block **all;          /* every version of a block, for the profile */

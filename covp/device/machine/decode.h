@@ -18,12 +18,12 @@ static uint32_t custom_at(const Machine *m, const uint8_t *p, const uint8_t *end
 /* The instruction at p, its bits as the manuals write them (Arm: first halfword on top). */
 static Instruction fetch(const Machine *m, const uint8_t *p, const uint8_t *end) {
     uint32_t number = custom_at(m, p, end);
-    if (number) return (Instruction){m->customs[number].bits, 4, 0, 1, m->customs[number].cycles};
+    if (number) return (Instruction){m->customs[number].bits, 4, 0, 0, 1, m->customs[number].cycles};
     uint32_t first = half(p);
     bool wide = m->is_thumb ? first >= 0xe800 : (first & 3) == 3;
-    if (!wide || p + 4 > end) return (Instruction){first, 2, 0, 0, 0};
+    if (!wide || p + 4 > end) return (Instruction){.bits = first, .bytes = 2};
     uint32_t bits = m->is_thumb ? first << 16 | half(p + 2) : first | half(p + 2) << 16;
-    return (Instruction){bits, 4, 0, 0, 0};
+    return (Instruction){.bits = bits, .bytes = 4};
 }
 
 /* Whether the emulator must not execute the instruction at p: it needs the host, or this core does

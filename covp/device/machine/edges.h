@@ -67,7 +67,7 @@ typedef struct {
     BlockTime time;
     uint32_t address, size, instructions;
     uint32_t target; /* of the direct branch at its end, or NOWHERE: it counts its targets */
-    uint32_t ends;
+    uint64_t ends;
 } BlockCount;
 
 /* Every version of every block, into out (room for that many); returns how many there are. */

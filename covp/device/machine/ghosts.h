@@ -1,5 +1,5 @@
 /* Ghosts: caches of other sizes that see the same addresses as those of the core, in one run. They take no
- * time; their misses are counted by memory, and sets that are emptied.
+ * time; their misses are counted by memory, sets that are emptied, and loads of what was just stored.
  */
 #ifndef COVP_GHOSTS_H
 #define COVP_GHOSTS_H
@@ -35,6 +35,7 @@ static void ghost_access(const Machine *m, Cache *c, uint32_t address, uint32_t 
     uint32_t last = (address + size - 1) >> c->line_bits;
     for (uint32_t line = address >> c->line_bits; line <= last; line++) {
         if (!writes || c->flags & CACHE_ALLOCATES) {
+            misses[UNMET_AT] += peek(c, line) ? 0 : m->unmet;
             uint64_t *tag = ghost_line(m, c, region, line, misses);
             if (writes) *tag |= TAG_DIRTY;
         } else {

@@ -1,4 +1,5 @@
-/* What an access meets, as it tells itself: which memory, and whether it crosses a word. It is learnt for each
+/* What an access meets, as it tells itself: which memory, whether it crosses a word, and how many instructions
+ * before what it loads was stored. It is learnt for each
  * instruction of a block when that first runs, so that the block's time can have it; what later runs meet
  * otherwise is counted (varied.h).
  */
@@ -7,13 +8,13 @@
 
 #include "reserve.h"
 
-enum { MET_MEMORY = 0x7f, MET_WORDS = 0x80, WORD = 4 };
+enum { MET_MEMORY = 0x1f, MET_STORED = 0x20, MET_WORDS = 0x80, WORD = 4 };
 
 /* Whether misaligned accesses that are no faults take time. */
 static bool times_misaligned(const Machine *m) { return m->timing->misaligned || m->segments; }
 
 /* Whether anything depends on what accesses meet. */
-static bool times_memories(const Machine *m) { return m->has_slow || times_misaligned(m); }
+static bool times_memories(const Machine *m) { return m->has_slow || m->timing->reloads || times_misaligned(m); }
 
 /* The wait states of an address beyond those that every access has. */
 static inline uint32_t further_waits(const Timing *t, uint32_t address) {
@@ -55,6 +56,7 @@ static uint32_t waits_of(const Machine *m, uint8_t met) {
 static void set_met(const Machine *m, Instruction *i, uint8_t met) {
     i->cycles = (uint16_t)(i->cycles + waits_of(m, met));
     if (met & MET_WORDS) i->crosses = 1;
+    i->stored = met / MET_STORED & 3;
 }
 
 /* -- what was learnt: a hash table by block and place ----------------------------------------------- */

@@ -13,8 +13,9 @@ from covp.chip.platform_file.caches import Cache, GhostCache, Replacement
 from covp.device.timing.native import WaitStates, pointer, u32, u64
 
 MAX_REGIONS = 16
-GHOST_COUNTS = MAX_REGIONS + 1
-"""Of a cache of another size: misses by memory, and sets that were gone through to empty it."""
+GHOST_COUNTS = MAX_REGIONS + 2
+"""Of a cache of another size: misses by memory, sets that were gone through to empty it,
+and loads among the misses of what was stored up to two instructions before."""
 _FETCHES, _DATA, _ALLOCATES, _PREFETCHES = 1, 2, 4, 8
 NO_LINE = 0xFFFFFFFF
 

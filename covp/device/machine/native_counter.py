@@ -70,7 +70,7 @@ class BlockCount(ctypes.Structure):
         ("runs", u64 * ENTRIES), ("jumped", u64 * ENTRIES), ("ended", u64 * ENTRIES),
         ("away", u64 * ENTRIES),
         ("before", u64 * (ENTRIES - 1)), ("time", BlockTime), ("address", u32), ("size", u32),
-        ("instructions", u32), ("target", u32), ("ends", u32),
+        ("instructions", u32), ("target", u32), ("ends", u64),
     )  # fmt: skip
 
 

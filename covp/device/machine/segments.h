@@ -26,7 +26,7 @@ typedef struct {
     uint64_t runs, operands;                           /* how many there are up to here */
 } Cut;
 
-enum { SETS_AT = MAX_REGIONS, GHOST_COUNTS };
+enum { SETS_AT = MAX_REGIONS, UNMET_AT, GHOST_COUNTS };
 
 struct Segments {
     Cut *cuts;

@@ -101,7 +101,7 @@ static uint32_t admit_slowly(Machine *m, uint32_t address, uint32_t access, uint
         refuse_misaligned(m, address, size);
         leave_before_access(m, from);
     }
-    if (!m->counts_accesses) meet(m, kind >> KIND_PLACE_SHIFT & KIND_PLACE, address, size);
+    if (!m->counts_accesses) meet(m, kind >> KIND_PLACE_SHIFT & KIND_PLACE, address, size, 0);
     uint32_t core = kind >> KIND_TABLE_SHIFT & TABLE_MASK;
     access &= ~(uint32_t)TABLE_MASK;
     return access | table_of(m, core, m->has_slow ? memory_met(m, address) : 0);

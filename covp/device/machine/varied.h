@@ -54,7 +54,8 @@ static bool grow_varied(Machine *m) {
 /* A way of the core: blocks as they ran, and as they were expected to. */
 typedef struct {
     Code met[LONGEST_WAY], expected[LONGEST_WAY];
-    uint32_t count, ends;
+    uint32_t count;
+    uint64_t ends;
 } Way;
 
 /* False: there is no memory for it. */
@@ -205,11 +206,11 @@ static void teach(Machine *m, Block *b, uint32_t place, uint8_t met, bool again)
     for (uint32_t n = 0; n < ENTRIES; n++) b->runs[n].key = 0;
 }
 
-/* The instruction at a place of the running block accesses an address. */
-static void meet(Machine *m, uint32_t place, uint32_t address, uint32_t size) {
+/* The instruction at a place of the running block accesses an address; `stored`: as in Instruction. */
+static void meet(Machine *m, uint32_t place, uint32_t address, uint32_t size, uint32_t stored) {
     Block *b = m->last;
     if (place >= b->instructions || !b->version->expected) return;
-    uint8_t met = met_at(m, address, size);
+    uint8_t met = (uint8_t)(met_at(m, address, size) | stored * MET_STORED);
     bool again = m->met_run == m->instructions && m->met_place == place;
     if (b->version->expected[place].met == met && !again) return;
     if (b->version->run == m->instructions) teach(m, b, place, met, again);

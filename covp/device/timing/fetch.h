@@ -13,6 +13,8 @@ typedef struct {
     int32_t now;          /* cycle in which the latest instructions issued, or the next can */
     uint32_t issued;      /* instructions in this cycle so far */
     int32_t issued_at;    /* cycle in which the latest instruction issued */
+    int32_t recent[2];    /* the same of the latest two since a jump */
+    uint32_t reload;      /* cycles for which the instruction comes anew, see Timing.reloads */
     uint32_t used[UNITS];
     int32_t ready[64];    /* cycle in which a register can be used */
     uint8_t why[64];      /* what is waited for until then */

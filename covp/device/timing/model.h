@@ -44,6 +44,7 @@ enum {
     KEEPS_FETCHES = 128,    /* a fetch is held until its last bytes are decoded */
     PAIRS_FETCHES = 512,    /* the second half of a fetch is decoded when the next one has come */
     LINGERS = 1024,      /* an instruction stays in the decoder until another one comes; see Pipeline.lingers */
+    LATE_REDIRECTS = 2048,  /* a branch that goes on elsewhere waits until nothing waits in the decoder */
     DATA_HOLDS = 32,        /* a wait of data memory holds up the instruction after the access */
     DATA_STALLS = 64,       /* ... or the access itself; else only the use of the data */
     SHORT_PAIRS = 256,      /* only instructions of two bytes issue in the same cycle */
@@ -117,15 +118,18 @@ typedef struct {
     uint32_t misaligned;      /* further cycles of an access that crosses a word */
     uint32_t transfers;       /* registers of a list that are loaded or stored in a cycle */
     uint32_t after_store;     /* further cycles of a load directly after a store */
+    uint32_t reloads;         /* ... of a load of what was stored up to two cycles before */
     OperandCycles operands[MAX_OPERANDS];
     uint32_t wait_count;
     WaitStates waits[MAX_WAITS];
 } Timing;
 
-/* An instruction of a block. Custom ones have cycles of their own, which no rule changes. */
+/* An instruction of a block. Custom ones have cycles of their own, which no rule changes. `crosses`: it accesses
+ * two words; `stored`: it loads what the instruction so many before it stored, or 0.
+ */
 typedef struct {
     uint32_t bits;
-    uint8_t bytes : 4, crosses : 4; /* crosses: it accesses two words */
+    uint8_t bytes : 4, crosses : 2, stored : 2;
     uint8_t is_custom;
     uint16_t cycles; /* of a custom one; of its accesses: wait states beyond those of all memory */
 } Instruction;
@@ -147,6 +151,12 @@ enum {
     ENDS_TO_SPLIT = 8, /* its target crosses a word */
     ENDS_CARRYING = 16, /* what it jumps to may be there while instructions before it still execute: its past */
     ENDS_JUMPING = 32, /* unconditionally */
+    /* Of the code after it, of which some instructions may be there when it goes on elsewhere: */
+    ENDS_DEPENDENT = 64,     /* the second one uses the result of the first */
+    ENDS_HALF_NEXT = 128,    /* the first one leaves a short one in its word */
+    ENDS_HALF_LATER = 256,   /* the third one does */
+    ENDS_HALF_TARGET = 512,  /* one at its target does, which is there when it is known not to jump */
+    ENDS_NEXT_SHIFT = 32,    /* the bits of the first one */
 };
 
 /* Cycles by cause. */

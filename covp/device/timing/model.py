@@ -160,6 +160,9 @@ class TimingModel:
         misaligned: further cycles of an access that crosses a word.
         transfers: registers of a list that are loaded or stored in a cycle.
         after_store: further cycles of a load directly after a store.
+        reloads: ... of a load of what was stored up to two cycles before, in a data cache.
+        late_redirects: a jump to a register, a mispredicted branch and such a load take a cycle
+            more where an instruction after them waits in the decoder.
         short_pairs: only instructions of two bytes issue together.
         operands: class to cycles by the values of operands.
     """
@@ -184,6 +187,8 @@ class TimingModel:
     misaligned: int = 0
     transfers: int = 1
     after_store: int = 0
+    reloads: int = 0
+    late_redirects: bool = False
     short_pairs: bool = False
     operands: Mapping[str, OperandCycles] = field(default_factory=dict, hash=False)
 
@@ -232,6 +237,8 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     misaligned: Cycles = 0
     transfers: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
     after_store: Cycles = 0
+    reloads: Cycles = 0
+    late_redirects: bool = False
     short_pairs: bool = False
     operands: dict[str, OperandCycles] = {}
 
@@ -416,6 +423,8 @@ def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
         misaligned=model.misaligned,
         transfers=model.transfers,
         after_store=model.after_store,
+        reloads=model.reloads,
+        late_redirects=model.late_redirects,
         short_pairs=model.short_pairs,
         operands=model.operands,
     )

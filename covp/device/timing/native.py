@@ -25,7 +25,7 @@ MAX_OPERANDS = 4
 _LOAD, _STORE, _COUNTED, _ALONE, _DECODED, _JUMPS = 1, 2, 4, 8, 16, 32
 _SECOND, _SOONER, _FORWARDS, _TAKES, _PASSES = 64, 128, 256, 512, 1024
 _PIPELINED, _OVERWRITES, _BACKWARD, _LATER, _COMMITS = 1, 2, 4, 8, 16
-_KEEPS, _SHORT_PAIRS, _PAIRS, _LINGERS = 128, 256, 512, 1024
+_KEEPS, _SHORT_PAIRS, _PAIRS, _LINGERS, _LATE_REDIRECTS = 128, 256, 512, 1024, 2048
 _DATA_WAIT = {"use": 0, "next": 32, "access": 64}
 _FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
 _NO_REGISTER = 64
@@ -76,7 +76,7 @@ class NativeTiming(ctypes.Structure):
         ("flags", u32), ("width", u32), ("slots", u32 * MAX_UNITS), ("fetch_bytes", u32),
         ("fetch_ahead", u32), ("data_waits", u32), ("period", u32 * MAX_UNITS), ("requests", u32),
         ("split", u32),
-        ("misaligned", u32), ("transfers", u32), ("after_store", u32),
+        ("misaligned", u32), ("transfers", u32), ("after_store", u32), ("reloads", u32),
         ("operands", _OperandCycles * MAX_OPERANDS), ("wait_count", u32),
         ("waits", _WaitStates * _MAX_WAITS),
     )  # fmt: skip
@@ -88,7 +88,8 @@ class CodeItem(ctypes.Structure):
     _fields_ = (
         ("bits", u32),
         ("bytes", u8, 4),
-        ("crosses", u8, 4),
+        ("crosses", u8, 2),
+        ("stored", u8, 2),
         ("is_custom", u8),
         ("cycles", u16),
     )
@@ -279,6 +280,7 @@ class Pipeline:
             | model.overwrites_wait * _OVERWRITES
             | (model.predicts == "backward") * _BACKWARD
             | model.executes_later * _LATER
+            | model.late_redirects * _LATE_REDIRECTS
             | bool(fetch and fetch.commits) * _COMMITS
             | bool(fetch and fetch.keeps) * _KEEPS
             | model.short_pairs * _SHORT_PAIRS
@@ -296,6 +298,7 @@ class Pipeline:
             misaligned=model.misaligned,
             transfers=model.transfers,
             after_store=model.after_store,
+            reloads=model.reloads,
             wait_count=len(self.waits),
         )
         kinds = {one.name: one.operands for one in model.instructions.classes}

@@ -26,13 +26,13 @@ typedef struct {
 } PlacedPath;
 
 EXPORT int32_t timing_path(const Timing *t, const PlacedPath *p) {
-    Path path = {p->blocks, (uint32_t)p->count, (uint32_t)p->ends, p->jumps};
+    Path path = {p->blocks, (uint32_t)p->count, p->ends, p->jumps};
     return time_path(t, &path, p->entry == JUMPED ? NULL : &p->first->before[p->entry - FALLEN]);
 }
 
 EXPORT void timing_blocks(const Timing *t, const Placed *blocks, uint64_t count, BlockTime *out) {
     for (uint64_t n = 0; n < count; n++)
-        time_block(t, &blocks[n].block, blocks[n].before, (uint32_t)blocks[n].ends, &out[n]);
+        time_block(t, &blocks[n].block, blocks[n].before, blocks[n].ends, &out[n]);
 }
 
 /* 1 + the kind of operands that decide the time of each instruction, or 0. */

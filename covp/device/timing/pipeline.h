@@ -41,6 +41,7 @@ static void pipeline_enter(Pipeline *p, const Timing *t, uint32_t address, bool 
     for (int r = 0; r < 64; r++) p->ready[r] = LONG_AGO;
     for (int n = 0; n < HOLDS; n++) p->holds[n] = (Hold){LONG_AGO, LONG_AGO, 0};
     p->issued_at = -1;
+    p->recent[0] = p->recent[1] = LONG_AGO;
     p->lingers = LONG_AGO;
     for (int n = 0; n < UNITS; n++) p->unit_free[n] = LONG_AGO;
     p->before = &nothing;
@@ -209,12 +210,17 @@ static int32_t fetched(Pipeline *p, const Timing *t, uint32_t address, uint32_t 
  * to wait, the core takes it for the target's: if that is in the middle of a word, and the second half of this
  * one looks like a long instruction, the target is fetched twice.
  */
-static uint32_t requested_word(const Pipeline *p, const Timing *t, uint32_t ends) {
+static uint32_t requested_word(const Pipeline *p, const Timing *t, uint64_t ends) {
     bool needs = !(p->fetch_at & 2) || ends & ENDS_AT_SPLIT;
     if (!t->requests || !p->before->taken || !needs) return 0;
     uint32_t period = fetch_period(t, p->freed_until), words = ends & ENDS_TO_SPLIT ? 2 : 1;
     bool again = period > 1 && ends & ENDS_MISTAKEN;
     return period - 1 + (again ? 1 + words * period : 0);
+}
+
+static inline void issued(Pipeline *p, int32_t at) {
+    p->recent[1] = p->recent[0];
+    p->recent[0] = p->issued_at = at;
 }
 
 static inline void open_cycle(Pipeline *p) {
@@ -227,7 +233,7 @@ static void issue_custom(Pipeline *p, const Timing *t, Instruction i, uint32_t a
     int32_t at = p->now + (p->issued > 0);
     at = t->fetch_bytes ? decoded(p, t, address, i.bytes, at) : fetched(p, t, address, i.bytes, at);
     at = wait_for_holds(p, at);
-    p->issued_at = at;
+    issued(p, at);
     p->spent.by[CAUSE_ISSUE]++;
     p->spent.by[CAUSE_CUSTOM] += i.cycles - 1u; /* it takes at least one */
     p->now = at + i.cycles;
@@ -260,6 +266,15 @@ static int32_t execute(Pipeline *p, const Timing *t, const Rule *r, int32_t deco
     return done + !later + (t->flags & DATA_STALLS ? 0 : (int32_t)waits);
 }
 
+/* Whether an instruction uses the result of the one before it. */
+static inline bool depends(const Timing *t, Instruction first, Instruction second) {
+    Pipeline p = {.now = 0};
+    bool dependent = false;
+    write_results(&p, t, find_rule(t, first), first, 0);
+    operands_ready(&p, t, find_rule(t, second), second, 0, &dependent);
+    return dependent;
+}
+
 /* When the results are there that an instruction could use itself: nothing else is decoded before that. */
 static int32_t own_results(const Pipeline *p, const Timing *t, const Rule *r, Instruction i) {
     int32_t until = LONG_AGO;
@@ -285,6 +300,7 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
     uint32_t waits = accesses ? t->data_waits + i.cycles : 0;
     wait_for(p, &decoded_at, p->unit_free[r->unit], accesses ? CAUSE_DATA : r->cause);
     at = wait_for_holds(p, decoded_at);
+    wait_for(p, &at, at + (int32_t)p->reload, CAUSE_DATA);
     if (t->period[r->unit])
         p->unit_free[r->unit] = at + (int32_t)(t->period[r->unit] + waits);
     uint32_t cycles = own_cycles(p, t, r, i, dependent);
@@ -295,7 +311,7 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
         open_cycle(p);
         p->spent.by[CAUSE_ISSUE] += cycles > 0;
     }
-    p->now = p->issued_at = at;
+    issued(p, p->now = at);
     p->issued++;
     p->used[r->unit]++;
     int32_t begins = r->flags & RULE_DECODED ? decoded_at : at;
@@ -311,10 +327,30 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
     p->passed_at = r->flags & RULE_PASSES ? at + 1 : LONG_AGO;
 }
 
+/* A load may collide in the cache with a store just before it: it is done again when it should be over, and all
+ * after it. A cycle later if one of these waits in the decoder then.
+ */
+static uint32_t reload(const Pipeline *p, const Timing *t, const Code *block, uint32_t n, uint32_t address) {
+    uint32_t stored = block->code[n].stored;
+    if (!t->reloads || !stored) return 0;
+    Pipeline ahead = *p;
+    ahead.reload = 0;
+    issue(&ahead, t, block->code[n], address, 0);
+    int32_t at = ahead.issued_at;
+    if (at - p->recent[stored - 1] > 2) return 0;
+    while (ahead.issued_at <= at + 2 && n + 1 < block->count && !(ahead.before->flags & RULE_JUMPS)) {
+        address += block->code[n++].bytes;
+        if (block->code[n].is_custom) break;
+        issue(&ahead, t, block->code[n], address, 0);
+    }
+    return t->reloads + (t->flags & LATE_REDIRECTS && ahead.issued_at > at + 3);
+}
+
 /* Returns the address past its end. */
 static uint32_t pipeline_run(Pipeline *p, const Timing *t, const Code *block) {
     uint32_t address = block->address;
     for (uint32_t n = 0; n < block->count; address += block->code[n++].bytes) {
+        p->reload = reload(p, t, block, n, address);
         if (block->code[n].is_custom) issue_custom(p, t, block->code[n], address);
         else issue(p, t, block->code[n], address, block->more ? block->more[n] : 0);
     }
@@ -348,7 +384,7 @@ static uint32_t flags_late(const Pipeline *p) {
 /* A taken branch: cycles that pass beyond the end of the code until an ideal jump would begin to fetch,
  * which is how entries by a jump are timed. Negative: that it waits for others hides its fetch.
  */
-static int32_t time_jump(Pipeline *p, const Timing *t, int32_t end, uint32_t ends, Spent *out) {
+static int32_t time_jump(Pipeline *p, const Timing *t, int32_t end, uint64_t ends, Spent *out) {
     uint32_t undecided = flags_late(p), why = CAUSE_BRANCH;
     p->jump_at += (int32_t)undecided;
     if (!t->fetch_bytes) {
@@ -378,24 +414,45 @@ static void only_untaken(EntryTime *out, uint32_t cycles) {
     }
 }
 
+/* Whether it jumps to where a register says. */
+static inline bool is_late_jump(const Rule *r) {
+    return r->flags & RULE_JUMPS && (r->reads[0].mask || r->also_reads);
+}
+
+/* Whether an instruction waits in the decoder, or another one in half a word before it, when a branch goes on
+ * elsewhere that is decided in the stage after the next.
+ */
+static bool redirects_late(const Timing *t, uint64_t ends) {
+    Instruction next = {.bits = (uint32_t)(ends >> ENDS_NEXT_SHIFT)};
+    next.bytes = (next.bits & 3) == 3 ? 4 : 2;
+    const Rule *r = find_rule(t, next);
+    if (!(t->flags & LATE_REDIRECTS) || r->flags & RULE_JUMPS) return false;
+    bool lasts = r->cause == CAUSE_ISSUE && r->cycles + (r->flags & RULE_COUNTED ? gathered(next.bits, r->list) : 0) > 1;
+    return ends & ENDS_HALF_LATER || (ends & ENDS_DEPENDENT && r->latency) || lasts;
+}
+
 /* The time of the branch that the code ended with. */
-static void time_branch(Pipeline *p, const Timing *t, uint32_t ends, EntryTime *out) {
+static void time_branch(Pipeline *p, const Timing *t, uint64_t ends, EntryTime *out) {
     const Rule *r = p->before;
     bool predicted = t->flags & PREDICTS_BACKWARD && ends & ENDS_BACKWARD;
+    bool is_late = redirects_late(t, ends), is_half = t->flags & LATE_REDIRECTS && ends & ENDS_HALF_NEXT;
     int32_t end = p->now + (p->issued > 0);
     out->taken = out->untaken = (Spent){{0}};
     if (t->flags & PREDICTS_BACKWARD && r->mispredicted) {
-        out->taken.by[CAUSE_BRANCH] = predicted ? r->taken : r->mispredicted;
+        out->taken.by[CAUSE_BRANCH] = predicted ? r->taken + is_half : r->mispredicted + is_late;
         out->untaken.by[CAUSE_BRANCH] = predicted ? r->mispredicted : 0;
+        if (predicted && t->flags & LATE_REDIRECTS && ends & ENDS_HALF_TARGET) out->untaken.by[CAUSE_BRANCH]++;
+        if (predicted && t->fetch_bytes && ends & ENDS_AT_SPLIT) out->untaken.by[CAUSE_FETCH]++;
         return;
     }
     int32_t late = time_jump(p, t, end, ends, &out->taken);
+    if (r->flags & RULE_JUMPS) out->taken.by[CAUSE_BRANCH] += is_late_jump(r) ? is_late : is_half;
     if (ends & ENDS_AT_SPLIT && r->taken) out->taken.by[CAUSE_FETCH] += t->split; /* it was under way */
     if (late < 0) only_untaken(out, (uint32_t)-late);
 }
 
 /* The time of a block, which is entered in a pipeline's present state. */
-static void time_entry(Pipeline *p, const Timing *t, const Code *block, uint32_t ends,
+static void time_entry(Pipeline *p, const Timing *t, const Code *block, uint64_t ends,
                        EntryTime *out) {
     Spent start = p->spent;
     pipeline_run(p, t, block);
@@ -432,7 +489,7 @@ static void pipeline_follow(Pipeline *p, const Timing *t, const Code *block, con
 /* The time of a block. `before`: what it follows when nothing is taken, for each such entry; empty where
  * that is not known. `ends`: how it ends.
  */
-static void time_block(const Timing *t, const Code *block, const History *before, uint32_t ends,
+static void time_block(const Timing *t, const Code *block, const History *before, uint64_t ends,
                        BlockTime *out) {
     Pipeline p;
     memset(out, 0, sizeof *out);
@@ -446,7 +503,8 @@ static void time_block(const Timing *t, const Code *block, const History *before
 /* Blocks that run one after the other, and the branch at the end of the last one. */
 typedef struct {
     const Code *blocks;
-    uint32_t count, ends;
+    uint32_t count;
+    uint64_t ends;
     bool jumps;
 } Path;
 

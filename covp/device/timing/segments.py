@@ -41,8 +41,9 @@ class Segments:
         memories: for each block of the trace two bytes for each instruction: 1 + the place in the
             platform of the memory that it was expected to access (0: none) and
             `covp.device.timing.trace.TWO_WORDS`; and how often in a run.
-        misses: (cuts, caches of other sizes, memories and one): misses up to each cut; the last
-            are sets that the core went through to empty the cache, each in a cycle.
+        misses: (cuts, caches of other sizes, memories and two): misses up to each cut; then sets
+            that the core went through to empty the cache, each in a cycle; and loads among the
+            misses of what was stored up to two instructions before.
     """
 
     events: tuple[Event, ...]

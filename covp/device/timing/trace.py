@@ -57,7 +57,7 @@ class Instruction:
 
 def pack(code: Sequence[Instruction]) -> bytes:
     """Instructions as `BlockRuns.packed` has them."""
-    items = (CodeItem(i.bits, i.bytes, 0, i.cycles is not None, i.cycles or 0) for i in code)
+    items = (CodeItem(i.bits, i.bytes, 0, 0, i.cycles is not None, i.cycles or 0) for i in code)
     return b"".join(bytes(item) for item in items)
 
 

@@ -14,8 +14,9 @@ from covp.device.timing.native import CodeItem, PathBlock, Pipeline, PlacedBlock
 MEMORY, FELL, JUMPED = "memory", "fell", "jumped"
 """Kinds of `OperandRuns` beside those of operands: an access met something else than expected; the
 core then went on to the block after it; it jumped."""
-TWO_WORDS = 0x80
-"""Of what an access meets: it crosses a word."""
+TWO_WORDS, STORED, MEMORIES = 0x80, 0x20, 0x1F
+"""Of what an access meets: it crosses a word; how many instructions before it what it loads was
+stored, times this; 1 + the place of the memory."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,8 @@ class _Met:
         """Add the ``waits`` of a ``node``'s access to its item."""
         item = self.items[node.place]
         if node.place not in self.places:
-            item.cycles = item.crosses = 0
+            item.cycles = item.crosses = item.stored = 0
             self.places.add(node.place)
         item.cycles += waits
         item.crosses |= node.first >= TWO_WORDS
+        item.stored = node.first // STORED & 3

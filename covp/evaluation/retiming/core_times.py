@@ -16,13 +16,13 @@ from covp.chip.platform_file.caches import GhostCache
 from covp.device.machine.native_caches import miss_cycles, uncached_waits
 from covp.device.timing.model import core_timing
 from covp.device.timing.native import ENTRIES, CodeItem, EntryTime, Pipeline, PlacedBlock
-from covp.device.timing.ways import TWO_WORDS, OperandRuns, PlacedCode, Ways
+from covp.device.timing.ways import MEMORIES, OperandRuns, PlacedCode, Ways
 from covp.errors import UsageError
 from covp.evaluation.retiming.run_trace import CodeTable, RunTrace, SegmentTable
 from covp.hardware.custom_instruction import InstructionUnit
 
 ITEM = np.dtype([("bits", "<u4"), ("sizes", "u1"), ("is_custom", "u1"), ("cycles", "<u2")])
-"""`CodeItem` for numpy; ``sizes``: of its bytes, and in its upper bits that it crosses a word."""
+"""`CodeItem` for numpy; ``sizes``: of its bytes, and in its upper bits what it meets."""
 _CUSTOM_MASK = 0xFE00707F  # all but the registers of an R-type instruction
 
 
@@ -113,12 +113,13 @@ class CoreTimes:
         total = np.zeros(len(self._segments.constant), np.int64)
         counted = {one.name for one in self._caches}
         cycles = self._miss_cycles(platform) if counted else {}
+        reloads = core_timing(platform.core).reloads
         for cache in platform.caches:
             if cache.name in counted:
                 wanted = GhostCache(cache.name, sizes.get(cache.name, parse_size(cache.size)))
                 each = cycles[cache.name]
                 found = self._segments.misses[:, self._place_of(wanted)]
-                total += found[:, : len(each)] @ each + found[:, -1]
+                total += found[:, : len(each)] @ each + found[:, -2] - reloads * found[:, -1]
         return total
 
     def _place_of(self, cache: GhostCache) -> int:
@@ -145,7 +146,7 @@ class CoreTimes:
         met, times = self._code.memories.T
         operands = pipeline.traits(self._buffer.ctypes.data, len(self._buffer))
         custom = self._buffer["is_custom"] != 0
-        waits = further[met & ~np.uint8(TWO_WORDS)] * times
+        waits = further[met & np.uint8(MEMORIES)] * times
         self._buffer["cycles"] = np.where(custom, self._code.items["cycles"], waits)
         if in_core is not self._in_core:
             self._set_custom(custom, in_core)
@@ -167,7 +168,7 @@ class CoreTimes:
         pipeline, kinds = seen.pipeline, list(seen.pipeline.model.instructions.with_operands)
 
         def waits(met: OperandRuns) -> int:
-            return int(seen.further[met.first & ~TWO_WORDS])
+            return int(seen.further[met.first & MEMORIES])
 
         def cycles(one: OperandRuns) -> int:
             rule = seen.kinds[int(self._code.first[one.block]) + one.place]
