@@ -14,6 +14,7 @@ typedef struct {
     uint32_t issued;      /* instructions in this cycle so far */
     int32_t issued_at;    /* cycle in which the latest instruction issued */
     int32_t recent[2];    /* the same of the latest two since a jump */
+    uint64_t ends;        /* how the code ends that is timed, where that is known */
     uint32_t reload;      /* cycles for which the instruction comes anew, see Timing.reloads */
     uint32_t used[UNITS];
     int32_t ready[64];    /* cycle in which a register can be used */

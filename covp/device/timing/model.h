@@ -45,6 +45,8 @@ enum {
     PAIRS_FETCHES = 512,    /* the second half of a fetch is decoded when the next one has come */
     LINGERS = 1024,      /* an instruction stays in the decoder until another one comes; see Pipeline.lingers */
     LATE_REDIRECTS = 2048,  /* a branch that goes on elsewhere waits until nothing waits in the decoder */
+    STANDS_STILL = 4096,    /* what waits for an operand waits anew after a multiplication, division or load */
+    STORES_PASS = 8192,     /* waits of stores hold up the next access alone */
     DATA_HOLDS = 32,        /* a wait of data memory holds up the instruction after the access */
     DATA_STALLS = 64,       /* ... or the access itself; else only the use of the data */
     SHORT_PAIRS = 256,      /* only instructions of two bytes issue in the same cycle */

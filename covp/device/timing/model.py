@@ -30,7 +30,7 @@ from covp.device.timing.instructions import (
 from covp.errors import PlatformError, near_misses
 
 Cycles = Annotated[int, msgspec.Meta(ge=0, le=1000)]
-DataWait = Literal["access", "next", "use"]
+DataWait = Literal["access", "next", "use", "load"]
 Correction = Annotated[int, msgspec.Meta(ge=-1000, le=1000)]
 Offset = Annotated[int, msgspec.Meta(ge=-30, le=30)]
 MAX_AHEAD, MAX_UNITS = 7, 8
@@ -151,7 +151,8 @@ class TimingModel:
         executes_later: instructions execute in a stage after the one in which they are decoded,
             with their operands read; the next one is decoded meanwhile.
         data_wait: a wait of data memory delays "access", the load or store itself; "next", the
-            instruction after it; "use", the use of what is loaded.
+            instruction after it; "use", the use of what is loaded; "load", the instruction after a
+            load, but of stores only the next access.
         period: cycles from an instruction of a unit to the next one, at least, by number.
         requests: without a `fetch`, cycles from the issue of an instruction to the word after it,
             which it requests meanwhile: wait states pass with what it takes longer, unless it
@@ -163,6 +164,8 @@ class TimingModel:
         reloads: ... of a load of what was stored up to two cycles before, in a data cache.
         late_redirects: a jump to a register, a mispredicted branch and such a load take a cycle
             more where an instruction after them waits in the decoder.
+        stands_still: an operand that comes later than the instruction after a multiplication, a
+            division or a load that waits could issue comes as much later as these take.
         short_pairs: only instructions of two bytes issue together.
         operands: class to cycles by the values of operands.
     """
@@ -189,6 +192,7 @@ class TimingModel:
     after_store: int = 0
     reloads: int = 0
     late_redirects: bool = False
+    stands_still: bool = False
     short_pairs: bool = False
     operands: Mapping[str, OperandCycles] = field(default_factory=dict, hash=False)
 
@@ -239,6 +243,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     after_store: Cycles = 0
     reloads: Cycles = 0
     late_redirects: bool = False
+    stands_still: bool = False
     short_pairs: bool = False
     operands: dict[str, OperandCycles] = {}
 
@@ -425,6 +430,7 @@ def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
         after_store=model.after_store,
         reloads=model.reloads,
         late_redirects=model.late_redirects,
+        stands_still=model.stands_still,
         short_pairs=model.short_pairs,
         operands=model.operands,
     )

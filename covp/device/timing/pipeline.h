@@ -242,6 +242,12 @@ static void issue_custom(Pipeline *p, const Timing *t, Instruction i, uint32_t a
     p->before_writes = 0;
 }
 
+/* All stages stand still for some cycles from one on: what was to be waited for until later is later. */
+static void stand_still(Pipeline *p, const Timing *t, int32_t from, uint32_t cycles) {
+    for (int n = 0; n < 64 && t->flags & STANDS_STILL; n++)
+        if (p->ready[n] > from) p->ready[n] += (int32_t)cycles;
+}
+
 /* The instruction issues; the next one cannot in this cycle. Returns when its result is there, but for
  * its latency.
  */
@@ -257,12 +263,16 @@ static int32_t execute(Pipeline *p, const Timing *t, const Rule *r, int32_t deco
         next = at + 1;
         hold(p, access ? free_cycle(p, next, &why) : next, cycles - 1, r->cause);
     }
+    if (r->cause == CAUSE_MULTIPLY && cycles > 1) stand_still(p, t, at + 1, cycles - 1);
     wait_for(p, &p->now, next - (next > at), r->cause);
     if (t->flags & DATA_STALLS) wait_for(p, &p->now, p->now + (int32_t)waits, CAUSE_DATA);
     int32_t done = later ? free_cycle(p, at + 1, &why) : p->now;
     p->now += next > at;
     open_cycle(p);
-    if (t->flags & DATA_HOLDS) hold(p, done + 1, waits, CAUSE_DATA);
+    if (t->flags & DATA_HOLDS && !(t->flags & STORES_PASS && r->flags & RULE_STORE)) {
+        hold(p, done + 1, waits, CAUSE_DATA);
+        stand_still(p, t, done + 1, waits);
+    }
     return done + !later + (t->flags & DATA_STALLS ? 0 : (int32_t)waits);
 }
 
@@ -327,11 +337,19 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
     p->passed_at = r->flags & RULE_PASSES ? at + 1 : LONG_AGO;
 }
 
+/* Whether the instruction after one of a block leaves a short one in its word. */
+static inline bool next_leaves_half(const Code *block, uint32_t n, uint32_t address, uint64_t ends) {
+    if (n + 1 >= block->count) return ends & ENDS_HALF_NEXT;
+    uint32_t after = address + block->code[n].bytes + block->code[n + 1].bytes;
+    return after & 2 && (n + 2 < block->count ? block->code[n + 2].bytes == 2 : !(ends & ENDS_AT_SPLIT));
+}
+
 /* A load may collide in the cache with a store just before it: it is done again when it should be over, and all
  * after it. A cycle later if one of these waits in the decoder then.
  */
 static uint32_t reload(const Pipeline *p, const Timing *t, const Code *block, uint32_t n, uint32_t address) {
-    uint32_t stored = block->code[n].stored;
+    const Instruction *code = &block->code[n];
+    uint32_t stored = code->stored, start = address;
     if (!t->reloads || !stored) return 0;
     Pipeline ahead = *p;
     ahead.reload = 0;
@@ -343,7 +361,9 @@ static uint32_t reload(const Pipeline *p, const Timing *t, const Code *block, ui
         if (block->code[n].is_custom) break;
         issue(&ahead, t, block->code[n], address, 0);
     }
-    return t->reloads + (t->flags & LATE_REDIRECTS && ahead.issued_at > at + 3);
+    bool crosses = t->fetch_bytes && start & 2 && code->bytes == 4;
+    bool is_late = ahead.issued_at > at + 3 || (ahead.issued_at > at + 2 && next_leaves_half(block, n, address, p->ends));
+    return t->reloads + crosses + (t->flags & LATE_REDIRECTS && is_late);
 }
 
 /* Returns the address past its end. */
@@ -455,6 +475,7 @@ static void time_branch(Pipeline *p, const Timing *t, uint64_t ends, EntryTime *
 static void time_entry(Pipeline *p, const Timing *t, const Code *block, uint64_t ends,
                        EntryTime *out) {
     Spent start = p->spent;
+    p->ends = ends;
     pipeline_run(p, t, block);
     for (int n = 0; n < CAUSES; n++) out->own.by[n] = p->spent.by[n] - start.by[n];
     time_branch(p, t, ends, out);
@@ -462,6 +483,7 @@ static void time_entry(Pipeline *p, const Timing *t, const Code *block, uint64_t
 
 /* Code runs, and leads to other code. Returns the cycles until a jump there, if it is one. */
 static int32_t pipeline_lead(Pipeline *p, const Timing *t, const Code *code, const Code *to) {
+    p->ends = 0;
     bool falls = pipeline_run(p, t, code) == to->address && !(p->before->flags & RULE_JUMPS);
     if (falls) return 0;
     Spent ignored = {{0}}, spent = p->spent;
