@@ -47,6 +47,7 @@ enum {
     LATE_REDIRECTS = 2048,  /* a branch that goes on elsewhere waits until nothing waits in the decoder */
     STANDS_STILL = 4096,    /* what waits for an operand waits anew after a multiplication, division or load */
     STORES_PASS = 8192,     /* waits of stores hold up the next access alone */
+    OLDER_RESULTS = 16384,  /* a result that is overwritten is waited for as well by what reads the register */
     DATA_HOLDS = 32,        /* a wait of data memory holds up the instruction after the access */
     DATA_STALLS = 64,       /* ... or the access itself; else only the use of the data */
     SHORT_PAIRS = 256,      /* only instructions of two bytes issue in the same cycle */

@@ -166,6 +166,7 @@ class TimingModel:
             more where an instruction after them waits in the decoder.
         stands_still: an operand that comes later than the instruction after a multiplication, a
             division or a load that waits could issue comes as much later as these take.
+        older_results: what reads a register waits for all results that are to be written to it.
         short_pairs: only instructions of two bytes issue together.
         operands: class to cycles by the values of operands.
     """
@@ -193,6 +194,7 @@ class TimingModel:
     reloads: int = 0
     late_redirects: bool = False
     stands_still: bool = False
+    older_results: bool = False
     short_pairs: bool = False
     operands: Mapping[str, OperandCycles] = field(default_factory=dict, hash=False)
 
@@ -244,6 +246,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     reloads: Cycles = 0
     late_redirects: bool = False
     stands_still: bool = False
+    older_results: bool = False
     short_pairs: bool = False
     operands: dict[str, OperandCycles] = {}
 
@@ -431,6 +434,7 @@ def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
         reloads=model.reloads,
         late_redirects=model.late_redirects,
         stands_still=model.stands_still,
+        older_results=model.older_results,
         short_pairs=model.short_pairs,
         operands=model.operands,
     )

@@ -26,7 +26,7 @@ _LOAD, _STORE, _COUNTED, _ALONE, _DECODED, _JUMPS = 1, 2, 4, 8, 16, 32
 _SECOND, _SOONER, _FORWARDS, _TAKES, _PASSES = 64, 128, 256, 512, 1024
 _PIPELINED, _OVERWRITES, _BACKWARD, _LATER, _COMMITS = 1, 2, 4, 8, 16
 _KEEPS, _SHORT_PAIRS, _PAIRS, _LINGERS, _LATE_REDIRECTS = 128, 256, 512, 1024, 2048
-_STANDS_STILL, _STORES_PASS = 4096, 8192
+_STANDS_STILL, _STORES_PASS, _OLDER_RESULTS = 4096, 8192, 16384
 _DATA_WAIT = {"use": 0, "next": 32, "access": 64, "load": 32 | _STORES_PASS}
 _FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
 _NO_REGISTER = 64
@@ -283,6 +283,7 @@ class Pipeline:
             | model.executes_later * _LATER
             | model.late_redirects * _LATE_REDIRECTS
             | model.stands_still * _STANDS_STILL
+            | model.older_results * _OLDER_RESULTS
             | bool(fetch and fetch.commits) * _COMMITS
             | bool(fetch and fetch.keeps) * _KEEPS
             | model.short_pairs * _SHORT_PAIRS

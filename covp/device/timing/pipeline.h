@@ -95,8 +95,9 @@ static inline void forward(Pipeline *p, int32_t number, bool forwards) {
     p->forwarded = (p->forwarded & ~(1ull << number)) | (uint64_t)forwards << number;
 }
 
-static void write_register(Pipeline *p, int32_t number, int32_t ready, const Rule *r) {
+static void write_register(Pipeline *p, const Timing *t, int32_t number, int32_t ready, const Rule *r) {
     if (number < 0) return;
+    if (t->flags & OLDER_RESULTS && p->ready[number] > ready) ready = p->ready[number];
     p->ready[number] = ready;
     p->why[number] = r->cause == CAUSE_MULTIPLY ? CAUSE_MULTIPLY : CAUSE_OPERAND;
     p->before_writes |= 1ull << number;
@@ -108,11 +109,11 @@ static void write_results(Pipeline *p, const Timing *t, const Rule *r, Instructi
     for (int n = 0; n < 2 && r->writes[n].mask; n++) {
         bool is_base = r->writes[n].flags & OPERAND_BASE;
         int32_t sooner = is_base ? r->latency + r->early : 0; /* it is there when addresses are */
-        write_register(p, operand(t, i, &r->writes[n]), ready - sooner, r);
+        write_register(p, t, operand(t, i, &r->writes[n]), ready - sooner, r);
         if (is_base) forward(p, operand(t, i, &r->writes[n]), false);
     }
     for (uint32_t rest = r->also_writes; rest; rest &= rest - 1)
-        write_register(p, __builtin_ctz(rest), ready, r);
+        write_register(p, t, __builtin_ctz(rest), ready, r);
 }
 
 static inline bool fits(const Pipeline *p, const Timing *t, const Rule *r, Instruction i) {
@@ -337,6 +338,29 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
     p->passed_at = r->flags & RULE_PASSES ? at + 1 : LONG_AGO;
 }
 
+/* Whether it jumps to where a register says. */
+static inline bool is_late_jump(const Rule *r) {
+    return r->flags & RULE_JUMPS && (r->reads[0].mask || r->also_reads);
+}
+
+/* Whether an instruction waits in the decoder, or another one in half a word before it, when a branch goes on
+ * elsewhere that is decided in the stage after the next.
+ */
+static bool redirects_late(const Timing *t, uint64_t ends) {
+    Instruction next = {.bits = (uint32_t)(ends >> ENDS_NEXT_SHIFT)};
+    next.bytes = (next.bits & 3) == 3 ? 4 : 2;
+    const Rule *r = find_rule(t, next);
+    if (!(t->flags & LATE_REDIRECTS) || r->flags & RULE_JUMPS) return false;
+    bool lasts = r->cause == CAUSE_ISSUE && r->cycles + (r->flags & RULE_COUNTED ? gathered(next.bits, r->list) : 0) > 1;
+    return (t->fetch_bytes && ends & ENDS_HALF_LATER) || (ends & ENDS_DEPENDENT && r->latency) || lasts;
+}
+
+/* Whether the instruction before code's end goes on elsewhere as soon as it is decoded. */
+static inline bool is_predicted(const Timing *t, const Rule *r, uint64_t ends) {
+    if (r->flags & RULE_JUMPS) return !is_late_jump(r);
+    return r->mispredicted && t->flags & PREDICTS_BACKWARD && ends & ENDS_BACKWARD;
+}
+
 /* Whether the instruction after one of a block leaves a short one in its word. */
 static inline bool next_leaves_half(const Code *block, uint32_t n, uint32_t address, uint64_t ends) {
     if (n + 1 >= block->count) return ends & ENDS_HALF_NEXT;
@@ -362,6 +386,8 @@ static uint32_t reload(const Pipeline *p, const Timing *t, const Code *block, ui
         issue(&ahead, t, block->code[n], address, 0);
     }
     bool crosses = t->fetch_bytes && start & 2 && code->bytes == 4;
+    if (n + 1 == block->count && ahead.issued_at == at + 1 && !is_predicted(t, ahead.before, p->ends))
+        return t->reloads + crosses + redirects_late(t, p->ends);
     bool is_late = ahead.issued_at > at + 3 || (ahead.issued_at > at + 2 && next_leaves_half(block, n, address, p->ends));
     return t->reloads + crosses + (t->flags & LATE_REDIRECTS && is_late);
 }
@@ -434,34 +460,17 @@ static void only_untaken(EntryTime *out, uint32_t cycles) {
     }
 }
 
-/* Whether it jumps to where a register says. */
-static inline bool is_late_jump(const Rule *r) {
-    return r->flags & RULE_JUMPS && (r->reads[0].mask || r->also_reads);
-}
-
-/* Whether an instruction waits in the decoder, or another one in half a word before it, when a branch goes on
- * elsewhere that is decided in the stage after the next.
- */
-static bool redirects_late(const Timing *t, uint64_t ends) {
-    Instruction next = {.bits = (uint32_t)(ends >> ENDS_NEXT_SHIFT)};
-    next.bytes = (next.bits & 3) == 3 ? 4 : 2;
-    const Rule *r = find_rule(t, next);
-    if (!(t->flags & LATE_REDIRECTS) || r->flags & RULE_JUMPS) return false;
-    bool lasts = r->cause == CAUSE_ISSUE && r->cycles + (r->flags & RULE_COUNTED ? gathered(next.bits, r->list) : 0) > 1;
-    return ends & ENDS_HALF_LATER || (ends & ENDS_DEPENDENT && r->latency) || lasts;
-}
-
 /* The time of the branch that the code ended with. */
 static void time_branch(Pipeline *p, const Timing *t, uint64_t ends, EntryTime *out) {
     const Rule *r = p->before;
     bool predicted = t->flags & PREDICTS_BACKWARD && ends & ENDS_BACKWARD;
-    bool is_late = redirects_late(t, ends), is_half = t->flags & LATE_REDIRECTS && ends & ENDS_HALF_NEXT;
+    bool is_late = redirects_late(t, ends), is_half = t->flags & LATE_REDIRECTS && t->fetch_bytes && ends & ENDS_HALF_NEXT;
     int32_t end = p->now + (p->issued > 0);
     out->taken = out->untaken = (Spent){{0}};
     if (t->flags & PREDICTS_BACKWARD && r->mispredicted) {
         out->taken.by[CAUSE_BRANCH] = predicted ? r->taken + is_half : r->mispredicted + is_late;
         out->untaken.by[CAUSE_BRANCH] = predicted ? r->mispredicted : 0;
-        if (predicted && t->flags & LATE_REDIRECTS && ends & ENDS_HALF_TARGET) out->untaken.by[CAUSE_BRANCH]++;
+        if (predicted && t->flags & LATE_REDIRECTS && t->fetch_bytes && ends & ENDS_HALF_TARGET) out->untaken.by[CAUSE_BRANCH]++;
         if (predicted && t->fetch_bytes && ends & ENDS_AT_SPLIT) out->untaken.by[CAUSE_FETCH]++;
         return;
     }
