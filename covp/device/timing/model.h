@@ -157,7 +157,7 @@ enum {
     /* Of the code after it, of which some instructions may be there when it goes on elsewhere: */
     ENDS_DEPENDENT = 64,     /* the second one uses the result of the first */
     ENDS_HALF_NEXT = 128,    /* the first one leaves a short one in its word */
-    ENDS_HALF_LATER = 256,   /* the third one does */
+    ENDS_HALF_LATER = 256,   /* the third one does; where the first one jumps, the one at its target */
     ENDS_HALF_TARGET = 512,  /* one at its target does, which is there when it is known not to jump */
     ENDS_NEXT_SHIFT = 32,    /* the bits of the first one */
 };

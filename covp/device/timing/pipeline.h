@@ -350,9 +350,11 @@ static bool redirects_late(const Timing *t, uint64_t ends) {
     Instruction next = {.bits = (uint32_t)(ends >> ENDS_NEXT_SHIFT)};
     next.bytes = (next.bits & 3) == 3 ? 4 : 2;
     const Rule *r = find_rule(t, next);
-    if (!(t->flags & LATE_REDIRECTS) || r->flags & RULE_JUMPS) return false;
+    if (!(t->flags & LATE_REDIRECTS)) return false;
+    if (t->fetch_bytes && ends & ENDS_HALF_LATER) return true;
+    if (r->flags & RULE_JUMPS) return false;
     bool lasts = r->cause == CAUSE_ISSUE && r->cycles + (r->flags & RULE_COUNTED ? gathered(next.bits, r->list) : 0) > 1;
-    return (t->fetch_bytes && ends & ENDS_HALF_LATER) || (ends & ENDS_DEPENDENT && r->latency) || lasts;
+    return (ends & ENDS_DEPENDENT && r->latency) || lasts;
 }
 
 /* Whether the instruction before code's end goes on elsewhere as soon as it is decoded. */
