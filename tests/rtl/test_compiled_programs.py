@@ -205,3 +205,62 @@ def test_branches_to_the_next_instruction(core, name):
     for waits in WAITS:
         ours, theirs = cycles_of(core, ACROSS.format(body=body, skew="", data=data), waits)
         assert abs(ours - theirs) <= 4, waits
+
+
+VEXRISCV = ["vexriscv-full", "vexriscv-cfu", "vexriscv-lite", "vexriscv-imac"]
+STANDING = {
+    "stored": "sh a3, 4(s1); lh a4, 4(s1); addi a5, a5, 1; addi a5, a5, 1",
+    "stored_before": "sw a3, 4(s1); addi a5, a5, 1; lw a4, 4(s1); addi a5, a5, 1",
+    "stored_long_before": "sw a3, 4(s1); addi a5, a5, 1; addi a5, a5, 1; lw a4, 4(s1)",
+    "other_stored": "sb a3, 4(s1); lb a4, 5(s1); addi a5, a5, 1; addi a5, a5, 1",
+    "stored_and_waits": "sw a3, 4(s1); lw a4, 4(s1); addi a5, a5, 1; lw a0, 8(s1); addi a0, a0, 1",
+    "stored_in_a_leaf": "jal ra, leaf",
+    "late_redirect": "beq x0, x0, 1f; lw a4, 8(s1); addi a4, a4, 1; 1: nop",
+    "load_multiply": "lw a5, 8(s1); mul a4, a2, a3; sw a5, 12(s1); addi a5, a5, 1",
+    "loads": "lw a5, 8(s1); lw a4, 4(s1); add a5, a5, a4; sw a5, 12(s1); sw a5, 16(s1)",
+    "overwritten": "lw a5, 8(s1); addi a5, a3, 1; addi a4, a5, 1",
+}
+"""What is done again, or waits, in a pipeline whose stages stand still together."""
+STANDS = """
+start:
+ li s1, {data}
+ li s0, 300
+ li a2, 77
+ li a3, 5
+ j top
+leaf:
+ sw a3, 4(s1)
+ lw a4, 4(s1)
+ ret
+ lw a4, 8(s1)
+ addi a4, a4, 1
+ .balign 32
+top:
+ {body}
+ addi s0, s0, -1
+ bnez s0, top
+ j end
+ .balign 32
+end:
+ j end
+"""
+
+
+@pytest.mark.parametrize("name", STANDING)
+@pytest.mark.parametrize("core", VEXRISCV)
+def test_what_stands_still(core, name):
+    """To the cycle, but for the first fetches of lines, some of which wait with something else."""
+    need_rtl(core)
+    body, data = (
+        STANDING[name].replace("; ", "\n ").replace("1: ", "1:\n "),
+        load_platform(core).ram.start,
+    )
+    waits = WAITS if core == "vexriscv-lite" else WAITS[:1]
+    for fetch, data_waits in waits:
+        ours, theirs = cycles_of(core, STANDS.format(body=body, data=data), (fetch, data_waits))
+        assert abs(ours - theirs) <= 40 * (1 + fetch + data_waits), (
+            fetch,
+            data_waits,
+            ours,
+            theirs,
+        )

@@ -344,22 +344,27 @@ static inline bool is_late_jump(const Rule *r) {
 }
 
 /* Whether an instruction waits in the decoder, or another one in half a word before it, when a branch goes on
- * elsewhere that is decided in the stage after the next.
+ * elsewhere, which takes so many cycles.
  */
-static bool redirects_late(const Timing *t, uint64_t ends) {
+static bool redirects_late(const Pipeline *p, const Timing *t, uint64_t ends, uint32_t cycles) {
     Instruction next = {.bits = (uint32_t)(ends >> ENDS_NEXT_SHIFT)};
     next.bytes = (next.bits & 3) == 3 ? 4 : 2;
     const Rule *r = find_rule(t, next);
     if (!(t->flags & LATE_REDIRECTS)) return false;
+    if (cycles < 3) { /* decided in the next stage already: the next instruction is in the decoder */
+        Pipeline ahead = *p;
+        bool dependent = false;
+        return operands_ready(&ahead, t, r, next, p->issued_at + 1, &dependent) > p->issued_at + 1;
+    }
     if (t->fetch_bytes && ends & ENDS_HALF_LATER) return true;
     if (r->flags & RULE_JUMPS) return false;
     bool lasts = r->cause == CAUSE_ISSUE && r->cycles + (r->flags & RULE_COUNTED ? gathered(next.bits, r->list) : 0) > 1;
     return (ends & ENDS_DEPENDENT && r->latency) || lasts;
 }
 
-/* Whether the instruction before code's end goes on elsewhere as soon as it is decoded. */
+/* Whether the instruction before code's end goes on elsewhere when it is decoded, or in the stage after that. */
 static inline bool is_predicted(const Timing *t, const Rule *r, uint64_t ends) {
-    if (r->flags & RULE_JUMPS) return !is_late_jump(r);
+    if (r->flags & RULE_JUMPS) return !is_late_jump(r) || r->cycles < 4;
     return r->mispredicted && t->flags & PREDICTS_BACKWARD && ends & ENDS_BACKWARD;
 }
 
@@ -389,7 +394,7 @@ static uint32_t reload(const Pipeline *p, const Timing *t, const Code *block, ui
     }
     bool crosses = t->fetch_bytes && start & 2 && code->bytes == 4;
     if (n + 1 == block->count && ahead.issued_at == at + 1 && !is_predicted(t, ahead.before, p->ends))
-        return t->reloads + crosses + redirects_late(t, p->ends);
+        return t->reloads + crosses + redirects_late(p, t, p->ends, 3);
     bool is_late = ahead.issued_at > at + 3 || (ahead.issued_at > at + 2 && next_leaves_half(block, n, address, p->ends));
     return t->reloads + crosses + (t->flags & LATE_REDIRECTS && is_late);
 }
@@ -466,7 +471,7 @@ static void only_untaken(EntryTime *out, uint32_t cycles) {
 static void time_branch(Pipeline *p, const Timing *t, uint64_t ends, EntryTime *out) {
     const Rule *r = p->before;
     bool predicted = t->flags & PREDICTS_BACKWARD && ends & ENDS_BACKWARD;
-    bool is_late = redirects_late(t, ends), is_half = t->flags & LATE_REDIRECTS && t->fetch_bytes && ends & ENDS_HALF_NEXT;
+    bool is_late = redirects_late(p, t, ends, r->flags & RULE_JUMPS ? r->cycles - 1u : r->mispredicted), is_half = t->flags & LATE_REDIRECTS && t->fetch_bytes && ends & ENDS_HALF_NEXT;
     int32_t end = p->now + (p->issued > 0);
     out->taken = out->untaken = (Spent){{0}};
     if (t->flags & PREDICTS_BACKWARD && r->mispredicted) {
