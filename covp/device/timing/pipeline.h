@@ -359,7 +359,8 @@ static bool redirects_late(const Pipeline *p, const Timing *t, uint64_t ends, ui
     if (t->fetch_bytes && ends & ENDS_HALF_LATER) return true;
     if (r->flags & RULE_JUMPS) return false;
     bool lasts = r->cause == CAUSE_ISSUE && r->cycles + (r->flags & RULE_COUNTED ? gathered(next.bits, r->list) : 0) > 1;
-    return (ends & ENDS_DEPENDENT && r->latency) || lasts;
+    bool waits = p->unit_free[r->unit] > p->issued_at + 1; /* for the unit, where it executes */
+    return (ends & ENDS_DEPENDENT && r->latency) || lasts || waits;
 }
 
 /* Whether the instruction before code's end goes on elsewhere when it is decoded, or in the stage after that. */
