@@ -12,7 +12,6 @@ import click
 
 from covp.base.request import BuildOptions, Option, RunOptions, Shapes, described
 from covp.cli.groups import option
-from covp.cli.output import warn
 from covp.errors import UsageError
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -32,11 +31,6 @@ def size(text: str) -> int:
     return int(digits) * unit
 
 
-def _default_platform() -> str:
-    warn(["no -p: the platform is riscv32; covp platforms has the others"])
-    return "riscv32"
-
-
 platform = option(
     "-p",
     "--platform",
@@ -48,7 +42,6 @@ platform = option(
 platform_or_default = option(
     "-p",
     "--platform",
-    callback=lambda context, parameter, value: value or _default_platform(),
     metavar="PLATFORM",
     heading="Target",
     help="A name from `covp platforms`, or the path of a YAML file.  [default: riscv32]",

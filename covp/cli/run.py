@@ -26,6 +26,9 @@ from covp.evaluation.data.accuracy import first_inputs
 from covp.evaluation.data.files import read_array
 from covp.evaluation.schedules import schedules_of
 
+_DEFAULT = "riscv32"
+"""The platform of a call without -p."""
+
 
 @click.command(cls=GroupedCommand)
 @click.argument("model")
@@ -67,7 +70,7 @@ from covp.evaluation.schedules import schedules_of
 @options.as_json
 def run(
     model: str,
-    platform: str,
+    platform: str | None,
     accelerators: tuple[str, ...],
     build_options: BuildOptions,
     run_options: RunOptions,
@@ -88,10 +91,12 @@ def run(
     values = [read_array(path) for path in inputs]
     recorded = waveform.read_wave(wave, wave_cycles, wave_layer)
     timeline_files.demand_places(trace, vcd)
+    given, platform = platform, platform or _DEFAULT
     board, device, seed = load_platform(platform), run_options.device, run_options.seed
     schedules = schedules_of(board, build_options, device)
     made = build(model, board, accelerators, build_options, schedules=schedules)
-    warn(made.program.warnings)
+    untold = [] if given else [f"no -p: the platform is {platform}; covp platforms has the others"]
+    warn([*untold, *made.program.warnings])
     if data is not None and not values:
         values = first_inputs(data.data, made.graph)
     sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)

@@ -30,12 +30,13 @@ def rescaled(sums: ArrayLike, factor: ArrayLike) -> NDArray[np.int64]:
 def requantization_factor(
     source: ArrayLike, weights: ArrayLike, result: ArrayLike
 ) -> NDArray[np.float32]:
-    """(source scale * weight scale) / output scale, each step in float32.
+    """(source scale * weight scale) / output scale, each step in float32; infinite beyond it.
 
     Source: QLinearConv::ComputeOutputScale, QLinearMatMul and QGemm of onnxruntime.
     """
-    product = np.asarray(source, np.float32) * np.asarray(weights, np.float32)
-    return np.asarray(product / np.asarray(result, np.float32), np.float32)
+    with np.errstate(over="ignore"):
+        product = np.asarray(source, np.float32) * np.asarray(weights, np.float32)
+        return np.asarray(product / np.asarray(result, np.float32), np.float32)
 
 
 def quantized(

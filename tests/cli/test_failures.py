@@ -18,7 +18,7 @@ STATUS = [
     # 2: the call is wrong
     (2, "UsageError", ("rum",)),
     (2, "UsageError", ("run",)),
-    (2, "UsageError", ("run", "kws")),
+    (2, "UsageError", ("compare", "kws")),
     (2, "UsageError", ("run", "kws", *MODEL, "--jsn")),
     (2, "UsageError", ("run", "kwss", *MODEL)),
     (2, "UnknownPlatform", ("run", "kws", "-p", "riscv31")),
