@@ -112,6 +112,9 @@ def _load(device: VirtualDevice, program: Program) -> tuple[int, int]:
     start = device.platform.flash.start + ENTRY
     nops = b"\x00\xbf" * 4 if device.core.thumb else b"\x01\x00" * 4
     device.write(start, program.code + nops)
+    for region in device.platform.memory:
+        if region.kind == "ram":  # an access by two registers may lead anywhere in it
+            device.write(region.start, bytes(region.end - region.start))
     for address, size in windows(device.platform):
         device.write(address, bytes((address + n) * 7 & 0xFF for n in range(size)))
     for name, value in program.registers.items():
