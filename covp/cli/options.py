@@ -39,12 +39,14 @@ platform = option(
     heading="Target",
     help="A name from `covp platforms`, or the path of a YAML file.",
 )
+DEFAULT_PLATFORM = "riscv32"
 platform_or_default = option(
     "-p",
     "--platform",
     metavar="PLATFORM",
     heading="Target",
-    help="A name from `covp platforms`, or the path of a YAML file.  [default: riscv32]",
+    help="A name from `covp platforms`, or the path of a YAML file.  "
+    f"[default: {DEFAULT_PLATFORM}]",
 )
 platforms = option(
     "-p",

@@ -26,9 +26,6 @@ from covp.evaluation.data.accuracy import first_inputs
 from covp.evaluation.data.files import read_array
 from covp.evaluation.schedules import schedules_of
 
-_DEFAULT = "riscv32"
-"""The platform of a call without -p."""
-
 
 @click.command(cls=GroupedCommand)
 @click.argument("model")
@@ -91,7 +88,7 @@ def run(
     values = [read_array(path) for path in inputs]
     recorded = waveform.read_wave(wave, wave_cycles, wave_layer)
     timeline_files.demand_places(trace, vcd)
-    given, platform = platform, platform or _DEFAULT
+    given, platform = platform, platform or options.DEFAULT_PLATFORM
     board, device, seed = load_platform(platform), run_options.device, run_options.seed
     schedules = schedules_of(board, build_options, device)
     made = build(model, board, accelerators, build_options, schedules=schedules)
