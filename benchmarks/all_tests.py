@@ -4,7 +4,7 @@
     python benchmarks/all_tests.py graph codegen     # these folders of tests/
     python benchmarks/all_tests.py --jobs 1 ...      # processes of pytest
 
-CI runs a sample of the tests, another one with every commit. Results of the folders are kept in
+CI runs a sample of the tests, always the same. Results of the folders are kept in
 benchmarks/results/all_tests.json, so they can be run one after the other.
 """
 
@@ -28,8 +28,8 @@ TOP = "(top)"
 """The files in tests/ itself."""
 HEAD = """# All tests
 
-Of tests with many cases CI runs a sample, another one with every commit, and a tenth of the slow
-tests. This page says when every case of every test last ran, and with what result:
+Of tests with many cases CI runs a sample, always the same, and a tenth of the slow tests.
+This page says when every case of every test last ran, and with what result:
 `python benchmarks/all_tests.py`, which is `pytest -m "slow or not slow" --all-cases` folder by
 folder, writes it. What is skipped lacks a tool or a file, and says which.
 

@@ -1,37 +1,31 @@
-"""Which cases of a test with many run by default: another part with every commit.
+"""Which cases of a test with many run by default: always the same; ``--sample N`` runs others.
 
 The cases of a test are cores, compilers, types and operators, and every core meets some of a
 file's tests. A sample has at least one case of each test that is not marked ``costly``, one in
-`COMMITS` of all cases of those that are, and one in `EXAMPLES` of what Hypothesis draws. The
-samples of any `COMMITS` commits in a row have all cases, and more examples than one run of all.
-``--all-cases`` runs them at once, ``--sample N`` those of another commit. Whoever names files,
-tests or a ``-k`` expression gets all of their cases, unless ``--sample`` is given. Tests that are
-marked ``slow`` are sampled on request, by ``--slow-sample``. The number is Hypothesis's seed as
-well: what failed on a commit fails there again.
+`SAMPLES` of all cases of those that are, and one in `EXAMPLES` of what Hypothesis draws. The
+same code runs the same tests: what fails, fails because of a change. ``--sample N`` runs another
+part; those of any `SAMPLES` numbers in a row have all cases. ``--all-cases`` runs them at once.
+Whoever names files, tests or a ``-k`` expression gets all of their cases, unless ``--sample`` is
+given. Tests that are marked ``slow`` are sampled on request, by ``--slow-sample``. The number is
+Hypothesis's seed as well: what failed with it fails again.
 """
 
 from __future__ import annotations
 
-import functools
-import os
-import subprocess
 import zlib
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-COMMITS = 10
-"""Commits in a row whose samples have all cases together."""
+SAMPLES = 10
+"""Numbers in a row whose samples have all cases together."""
 
 EXAMPLES = 4
-"""One in so many of a property's examples run; each commit draws others."""
+"""One in so many of a property's examples run; each number draws others."""
 FEWEST_EXAMPLES = 5
 """Properties of fewer examples run them all."""
-NUMBER = "COVP_TEST_SAMPLE"
-"""Environment variable: the number of the sample where the tests are not in a git checkout."""
 
 _RAN = pytest.StashKey[tuple[int, int]]()
 """Cases that run, of how many."""
@@ -40,19 +34,17 @@ _RAN = pytest.StashKey[tuple[int, int]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("sampling")
     group.addoption("--all-cases", action="store_true", help="run all cases and examples")
+    group.addoption("--sample", type=int, metavar="N", help="number of the sample (default: 0)")
     group.addoption(
-        "--sample", type=int, metavar="N", help="number of the sample (default: commits so far)"
-    )
-    group.addoption(
-        "--slow-sample", action="store_true", help=f"of slow tests, too, run one in {COMMITS}"
+        "--slow-sample", action="store_true", help=f"of slow tests, too, run one in {SAMPLES}"
     )
 
 
 @pytest.hookimpl(tryfirst=True)  # before Hypothesis reads its option
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("hypothesis_seed", None) is None:
-        number: int | None = config.getoption("--sample")
-        config.option.hypothesis_seed = sample_number() if number is None else number
+        # a text, as Hypothesis takes the number 0 for no option
+        config.option.hypothesis_seed = str(config.getoption("--sample") or 0)
 
 
 @pytest.hookimpl(trylast=True)  # after cases are deselected by their marks
@@ -66,10 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         costly = is_slow or item.get_closest_marker("costly") is not None
         groups["costly" if costly else item.nodeid.partition("[")[0]].append(item)
-    number: int | None = config.getoption("--sample")
+    number: int = config.getoption("--sample") or 0
     left_out: set[pytest.Item] = set()
     for group in groups.values():
-        kept = sample([item.nodeid for item in group], COMMITS, number)
+        kept = sample([item.nodeid for item in group], SAMPLES, number)
         left_out |= {item for item in group if item.nodeid not in kept}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     config.stash[_RAN] = (len(items) - len(left_out), len(items))
@@ -122,30 +114,16 @@ def _try_fewer_examples(test: Any) -> None:
         setattr(test, name, settings(stated, max_examples=few))
 
 
-def sample(names: list[str], one_in: int, number: int | None = None) -> set[str]:
-    """Those of some cases that a sample has, at least one.
+def sample(names: list[str], one_in: int, number: int) -> set[str]:
+    """Return those of some cases that a sample has, at least one.
 
     Args:
         names: of all cases.
         one_in: one in so many of them.
-        number: of the sample; None: of this commit. Those of ``one_in`` numbers in a row have
-            every case once, or more often where there are fewer cases than that.
+        number: of the sample. Those of ``one_in`` numbers in a row have every case once, or more
+            often where there are fewer cases than that.
     """
-    number = sample_number() if number is None else number
     one_in = max(1, min(one_in, len(names)))
     # an order that is the same everywhere, and has nothing to do with that of the parameters
     ordered = sorted(names, key=lambda name: (zlib.crc32(name.encode()), name))
     return set(ordered[number % one_in :: one_in])
-
-
-@functools.cache
-def sample_number() -> int:
-    """The number of commits up to this one, or `NUMBER`'s value, or 0 where neither is known."""
-    if NUMBER in os.environ:
-        return int(os.environ[NUMBER])
-    count = ["git", "rev-list", "--count", "HEAD"]
-    try:
-        run = subprocess.run(count, cwd=Path(__file__).parent, capture_output=True, text=True)
-    except OSError:
-        return 0
-    return int(run.stdout) if run.returncode == 0 else 0

@@ -1,4 +1,4 @@
-"""Samples of the tests: ten commits in a row run every case; each has a case of every test."""
+"""Samples of the tests: ten numbers in a row have every case; each has a case of every test."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hypothesis import core, given
 from hypothesis import strategies as st
 
 from tests import sampling
-from tests.sampling import COMMITS, EXAMPLES, FEWEST_EXAMPLES, sample
+from tests.sampling import EXAMPLES, FEWEST_EXAMPLES, SAMPLES, sample
 
 NAMES = st.lists(st.text(min_size=1), min_size=1, max_size=40, unique=True)
 
 
-@given(NAMES, st.integers(1, COMMITS), st.integers(0, 10**6))
-def test_commits_in_a_row_run_all(names: list[str], one_in: int, first: int) -> None:
+@given(NAMES, st.integers(1, SAMPLES), st.integers(0, 10**6))
+def test_numbers_in_a_row_have_all(names: list[str], one_in: int, first: int) -> None:
     samples = [sample(names, one_in, first + i) for i in range(one_in)]
     assert set().union(*samples) == set(names)
-    assert all(samples), "a commit would run no case of that test"
+    assert all(samples), "a sample has no case of that test"
     assert max(map(len, samples)) <= -(-len(names) // min(one_in, len(names)))
 
 
@@ -51,7 +51,7 @@ def project(tmp_path: Path) -> Callable[..., set[str]]:
     def printed(*options: str, run: bool = True) -> str:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist"]
         command += [] if run else ["--collect-only"]
-        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", sampling.NUMBER: "3"}
+        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         done = subprocess.run(
             [*command, *options], cwd=tmp_path, env=environment, capture_output=True, text=True
         )
@@ -73,13 +73,13 @@ def test_options(project: Callable[..., set[str]]) -> None:
     assert project("--all-cases") == quick | costly
     assert project("-m", "slow or not slow", "--all-cases") == quick | slow | costly
     assert project("-m", "slow") == slow
-    third, fourth = project(), project("--sample", "4")
+    usual, fourth = project(), project("--sample", "4")
     for those in (quick, costly):
-        assert len(third & those) == len(fourth & those) == 20 / COMMITS
-    assert not third & fourth
-    assert project("--sample", str(3 + COMMITS)) == third
+        assert len(usual & those) == len(fourth & those) == 20 / SAMPLES
+    assert not usual & fourth
+    assert project("--sample", str(SAMPLES)) == project("--sample", "0") == usual
     tenth = project("-m", "slow", "--slow-sample")
-    assert len(tenth) == 20 / COMMITS and tenth < slow
+    assert len(tenth) == 20 / SAMPLES and tenth < slow
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_all_cases_of_what_is_named_run(project: Callable[..., set[str]], named:
     """A bug in one of them would pass unseen otherwise."""
     all_of_a = {f"test_a[{n}]" for n in range(20)}
     assert all_of_a <= project(*named)
-    assert len(project(*named, "--sample", "4") & all_of_a) == 20 / COMMITS
+    assert len(project(*named, "--sample", "4") & all_of_a) == 20 / SAMPLES
 
 
 def test_a_sample_says_that_it_is_one(project: Callable[..., set[str]]) -> None:
@@ -104,8 +104,7 @@ def test_a_sample_says_that_it_is_one(project: Callable[..., set[str]]) -> None:
 
 
 def test_a_sample_draws_its_own_examples(pytestconfig: pytest.Config) -> None:
-    number = pytestconfig.getoption("--sample")
-    expected = sampling.sample_number() if number is None else number
+    expected = pytestconfig.getoption("--sample") or 0
     given_seed = [text for text in pytestconfig.invocation_params.args if "hypothesis-seed" in text]
     assert given_seed or core.global_force_seed == expected
 

@@ -208,8 +208,8 @@ def _draw_places(
 ) -> Array:
     """Arrays of several axes: where the elements that are not zero lie, and their codes.
 
-    A place outside of the array is moved to its edge. So when Hypothesis makes an axis shorter,
-    the elements stay, and those of two arrays that belong together stay together.
+    When Hypothesis makes an axis shorter, the elements stay, and those of two arrays that belong
+    together stay together (see `_places_within`).
     """
     axes, size = len(shape), dtype.itemsize
     zero = min(max(0, low), high)
@@ -218,15 +218,29 @@ def _draw_places(
         array = np.full(shape, zero, dtype)
         whole = len(drawn) // (axes + size) * (axes + size)
         rows = np.frombuffer(drawn[:whole], np.uint8).reshape(-1, axes + size)
+        values = _decode(rows[:, axes:].tobytes(), dtype, low, high)
+        rows, values = rows[values != zero], values[values != zero]
         if array.size and len(rows):
-            places = np.minimum(rows[:, :axes], np.array(shape) - 1)
-            array[tuple(places.T)] = _decode(rows[:, axes:].tobytes(), dtype, low, high)
+            within = tuple(_places_within(rows[:, k], shape[k]) for k in range(axes))
+            array[within] = values
         return array.ravel()
     at = np.flatnonzero(flat != zero)
     codes = np.frombuffer(_encode(flat[at], low, high), np.uint8).reshape(-1, size)
     places = np.stack(np.unravel_index(at, shape), axis=1).astype(np.uint8)
     data.draw_bytes(0, _PLACED_BYTES, forced=np.hstack([places, codes]).tobytes())
     return flat
+
+
+def _places_within(places: Array, extent: int) -> Array:
+    """Return the places on an axis of this extent: its edge pushes those outside before it.
+
+    Equal places stay equal. If there are more of them than the axis has, those outside lie on its
+    edge, and the others stay where they are.
+    """
+    unique, at = np.unique(places, return_inverse=True)
+    edge = extent - len(unique) + np.arange(len(unique))
+    moved: Array = np.minimum(unique, edge if edge[0] >= 0 else extent - 1)[at]
+    return moved
 
 
 def _draw_bytes(

@@ -29,6 +29,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_sweep_prints_figures(call: Call, small: Path, tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy", reason="covp[sweep] is not installed")
     file = tmp_path / "s.yaml"
     file.write_text(SWEEP.format(model=small))
     done = call("sweep", file, "-o", tmp_path / "rows", "--jobs", "1")
