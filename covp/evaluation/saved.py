@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from covp.base.arguments import read_file
 from covp.errors import UsageError
+from covp.evaluation.run_files import runs_of
 from covp.runtime.devices import device_note
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -40,27 +39,6 @@ class _Run(msgspec.Struct, tag_field="schema", tag="covp.run/1"):
     memory: _Memory
     layers: list[_Layer]
     mac_coverage: float | msgspec.UnsetType | None = msgspec.UNSET
-
-
-class _Row(msgspec.Struct):
-    cpu: _Run
-    accelerated: _Run
-
-
-class _Compare(msgspec.Struct, tag_field="schema", tag="covp.compare/1"):
-    rows: list[_Row]
-
-
-class _Trial(msgspec.Struct):
-    run: _Run | None
-
-
-class _Survey(msgspec.Struct, tag_field="schema", tag="covp.survey/1"):
-    rows: list[_Trial]
-
-
-_Document = _Run | _Compare | _Survey
-_DECODER = msgspec.json.Decoder(_Document | list[_Document])
 
 
 @dataclass(frozen=True)
@@ -94,30 +72,11 @@ def read_results(path: Path) -> list[SavedRun]:
     Raises:
         UsageError: the file cannot be read, is no such document, or has two runs of one kind.
     """
-    try:
-        document = _DECODER.decode(read_file(path))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{path}: not the JSON of covp run or covp compare, or a list of such: {error}"
-        ) from None
     found: dict[object, SavedRun] = {}
-    for one in document if isinstance(document, list) else [document]:
-        for run in map(_saved, _runs(one)):
-            if found.setdefault(run.key, run) != run:
-                raise UsageError(f"{path}: two different results of {run.title}")
+    for run in map(_saved, runs_of(path, _Run)):
+        if found.setdefault(run.key, run) != run:
+            raise UsageError(f"{path}: two different results of {run.title}")
     return list(found.values())
-
-
-def _runs(document: _Document) -> Iterator[_Run]:
-    if isinstance(document, _Run):
-        yield document
-    elif isinstance(document, _Compare):
-        for row in document.rows:
-            yield from (row.cpu, row.accelerated)
-    else:
-        yield from (trial.run for trial in document.rows if trial.run is not None)
 
 
 def _saved(run: _Run) -> SavedRun:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
-from covp.base.arguments import read_file
 from covp.errors import UsageError
+from covp.evaluation.run_files import runs_of
 from covp.runtime.devices import device_note
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -257,27 +257,6 @@ class Run(msgspec.Struct, frozen=True, tag_field="schema", tag="covp.run/1"):
         return f"{self.model} on {self.platform}{units}{device_note(self.device)}"
 
 
-class _Row(msgspec.Struct):
-    cpu: Run
-    accelerated: Run
-
-
-class _Compare(msgspec.Struct, tag_field="schema", tag="covp.compare/1"):
-    rows: list[_Row]
-
-
-class _Trial(msgspec.Struct):
-    run: Run | None
-
-
-class _Survey(msgspec.Struct, tag_field="schema", tag="covp.survey/1"):
-    rows: list[_Trial]
-
-
-_Document = Run | _Compare | _Survey
-_DECODER = msgspec.json.Decoder(_Document | list[_Document])
-
-
 def read_runs(path: Path) -> list[Run]:
     """The runs of a file: ``covp run --json``, ``covp compare --json``, or a list of these.
 
@@ -287,29 +266,10 @@ def read_runs(path: Path) -> list[Run]:
     Raises:
         UsageError: the file cannot be read, is no such document, or no model ran in it.
     """
-    try:
-        document = _DECODER.decode(read_file(path))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{path}: not the JSON of covp run or covp compare, or a list of such: {error}"
-        ) from None
-    documents = document if isinstance(document, list) else [document]
-    found = [run for one in documents for run in _runs(one)]
+    found = list(runs_of(path, Run))
     if not found:
         raise UsageError(f"{path}: no model ran there")
     return found
-
-
-def _runs(document: _Document) -> Iterator[Run]:
-    if isinstance(document, Run):
-        yield document
-    elif isinstance(document, _Compare):
-        for row in document.rows:
-            yield from (row.cpu, row.accelerated)
-    else:
-        yield from (trial.run for trial in document.rows if trial.run is not None)
 
 
 def _differences(runs: Sequence[Run]) -> list[str]:
