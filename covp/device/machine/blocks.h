@@ -158,7 +158,8 @@ static uint64_t ends_before(const Machine *m, uint32_t past, uint32_t target) {
     if (depends(m->timing, first, second)) ends |= ENDS_DEPENDENT;
     if (leaves_half(m, past, 1)) ends |= ENDS_HALF_NEXT;
     uint32_t next = NOWHERE;
-    bool jumps = direct_branch(m, first, past, &next) && (next < past || find_rule(m->timing, first)->flags & RULE_JUMPS);
+    bool jumps = direct_branch(m, first, past, &next) &&
+                 (next < past || find_rule(m->timing, first)->flags & RULE_JUMPS);
     bool at_target = !leaves_half(m, past, 2) && !splits(m, next) && leaves_half(m, next, 1);
     if (jumps ? at_target : leaves_half(m, past, 3)) ends |= ENDS_HALF_LATER;
     int there = 2 - splits(m, target) - (ends & ENDS_HALF_NEXT ? 1 : 0);

@@ -347,10 +347,10 @@ static inline bool is_late_jump(const Rule *r) {
  * elsewhere, which takes so many cycles.
  */
 static bool redirects_late(const Pipeline *p, const Timing *t, uint64_t ends, uint32_t cycles) {
+    if (!(t->flags & LATE_REDIRECTS)) return false;
     Instruction next = {.bits = (uint32_t)(ends >> ENDS_NEXT_SHIFT)};
     next.bytes = (next.bits & 3) == 3 ? 4 : 2;
     const Rule *r = find_rule(t, next);
-    if (!(t->flags & LATE_REDIRECTS)) return false;
     if (cycles < 3) { /* decided in the next stage already: the next instruction is in the decoder */
         Pipeline ahead = *p;
         bool dependent = false;
@@ -358,7 +358,8 @@ static bool redirects_late(const Pipeline *p, const Timing *t, uint64_t ends, ui
     }
     if (t->fetch_bytes && ends & ENDS_HALF_LATER) return true;
     if (r->flags & RULE_JUMPS) return false;
-    bool lasts = r->cause == CAUSE_ISSUE && r->cycles + (r->flags & RULE_COUNTED ? gathered(next.bits, r->list) : 0) > 1;
+    uint32_t issuing = r->cycles + (r->flags & RULE_COUNTED ? gathered(next.bits, r->list) : 0);
+    bool lasts = r->cause == CAUSE_ISSUE && issuing > 1;
     bool waits = p->unit_free[r->unit] > p->issued_at + 1; /* for the unit, where it executes */
     return (ends & ENDS_DEPENDENT && r->latency) || lasts || waits;
 }
@@ -396,7 +397,8 @@ static uint32_t reload(const Pipeline *p, const Timing *t, const Code *block, ui
     bool crosses = t->fetch_bytes && start & 2 && code->bytes == 4;
     if (n + 1 == block->count && ahead.issued_at == at + 1 && !is_predicted(t, ahead.before, p->ends))
         return t->reloads + crosses + redirects_late(p, t, p->ends, 3);
-    bool is_late = ahead.issued_at > at + 3 || (ahead.issued_at > at + 2 && next_leaves_half(block, n, address, p->ends));
+    bool is_late = ahead.issued_at > at + 3 ||
+                   (ahead.issued_at > at + 2 && next_leaves_half(block, n, address, p->ends));
     return t->reloads + crosses + (t->flags & LATE_REDIRECTS && is_late);
 }
 
@@ -472,13 +474,16 @@ static void only_untaken(EntryTime *out, uint32_t cycles) {
 static void time_branch(Pipeline *p, const Timing *t, uint64_t ends, EntryTime *out) {
     const Rule *r = p->before;
     bool predicted = t->flags & PREDICTS_BACKWARD && ends & ENDS_BACKWARD;
-    bool is_late = redirects_late(p, t, ends, r->flags & RULE_JUMPS ? r->cycles - 1u : r->mispredicted), is_half = t->flags & LATE_REDIRECTS && t->fetch_bytes && ends & ENDS_HALF_NEXT;
+    bool keeps_halves = t->flags & LATE_REDIRECTS && t->fetch_bytes;
+    bool is_half = keeps_halves && ends & ENDS_HALF_NEXT;
+    uint32_t stages = r->flags & RULE_JUMPS ? r->cycles - 1u : r->mispredicted;
+    bool is_late = redirects_late(p, t, ends, stages);
     int32_t end = p->now + (p->issued > 0);
     out->taken = out->untaken = (Spent){{0}};
     if (t->flags & PREDICTS_BACKWARD && r->mispredicted) {
         out->taken.by[CAUSE_BRANCH] = predicted ? r->taken + is_half : r->mispredicted + is_late;
         out->untaken.by[CAUSE_BRANCH] = predicted ? r->mispredicted : 0;
-        if (predicted && t->flags & LATE_REDIRECTS && t->fetch_bytes && ends & ENDS_HALF_TARGET) out->untaken.by[CAUSE_BRANCH]++;
+        if (predicted && keeps_halves && ends & ENDS_HALF_TARGET) out->untaken.by[CAUSE_BRANCH]++;
         if (predicted && t->fetch_bytes && ends & ENDS_AT_SPLIT) out->untaken.by[CAUSE_FETCH]++;
         return;
     }
