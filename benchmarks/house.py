@@ -72,7 +72,7 @@ def packages() -> int:
 
 def _room(module: str) -> str:
     """The package directly in covp/, or the module there, that a module is in."""
-    parts = module.split(".")
+    parts = module.replace("__main__", "cli").split(".")
     return parts[1] if len(parts) > 1 else "covp"
 
 
@@ -191,7 +191,7 @@ def like_lines() -> int:
 
 
 BARS = (
-    Bar("lines of Python in covp/", 98_000, lines, held=119_224),
+    Bar("lines of Python in covp/", 98_000, lines, held=119_600),
     Bar("packages directly in covp/", 14, packages),
     Bar("floors of the rooms' imports", 10, floors),
     Bar("(operator kind, file) outside declaration, reader, writer, kernel", 180, kind_files, 336),

@@ -38,7 +38,7 @@ def _against(context: click.Context, option: click.Parameter, text: str) -> Agai
 
 
 @click.command(cls=_TwoWords)
-@click.argument("model")
+@options.model
 @options.platform
 @options.accelerators
 @options.build_options(without=("overlap", "require_offload"))

@@ -29,7 +29,7 @@ from covp.firmware.mlperf.wake_word import build_wake_word, is_wake_word
 
 
 @click.command(cls=GroupedCommand, context_settings={"allow_interspersed_args": True})
-@click.argument("model")
+@options.model
 @click.argument("runner_arguments", nargs=-1)
 @options.platform
 @options.accelerators
@@ -182,6 +182,6 @@ def _summary(served: BenchmarkBoard, mode: Mode) -> Iterator[str]:
     else:
         yield "no inference was measured"
     if mode == "energy":
-        lines = list(energy_lines(simulated))
+        lines = list(energy_lines(simulated, verbose=True))
         name = simulated.program.platform.name
         yield from lines or [f"energy: not estimated: {name} says nothing of its energy"]

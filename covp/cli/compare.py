@@ -25,7 +25,7 @@ from covp.evaluation.comparison import share_text
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("models", nargs=-1, required=True)
+@options.models
 @options.platforms
 @options.accelerators
 @options.build_options()

@@ -9,8 +9,8 @@ from covp.evaluation.area import estimate_areas
 from covp.evaluation.energy import Energy, EnergyPart
 
 
-def energy_lines(result: Evaluation) -> Iterator[str]:
-    """The sum and a line for each of its parts; why there is none; or nothing at all."""
+def energy_lines(result: Evaluation, verbose: bool) -> Iterator[str]:
+    """The sum, and where it comes from if ``verbose``; why there is none; or nothing at all."""
     energy = result.energy
     if isinstance(energy, str):
         yield f"energy: not estimated: {energy}"
@@ -18,6 +18,9 @@ def energy_lines(result: Evaluation) -> Iterator[str]:
         return
     bounds = energy.bounds
     spread = f" ({in_joules(bounds[0])} to {in_joules(bounds[1])})" if bounds else ""
+    if not verbose:
+        yield f"energy: {in_joules(energy.joules)}{spread}, estimated; --verbose says from what"
+        return
     yield f"energy: {in_joules(energy.joules)}{spread}, estimated: {energy.assumes}"
     for part in energy.parts:
         yield f"    {_product(part)}"
@@ -30,9 +33,14 @@ def _product(part: EnergyPart) -> str:
     )
 
 
-def area_lines(result: Evaluation) -> Iterator[str]:
-    """A line for each accelerator whose area is known."""
-    for area in estimate_areas(result.program):
+def area_lines(result: Evaluation, verbose: bool) -> Iterator[str]:
+    """The areas of accelerators that are known; with sources, one line each, if ``verbose``."""
+    areas = estimate_areas(result.program)
+    if areas and not verbose:
+        each = ", ".join(f"{area.name} {area.um2 / 1e6:.3g} mm2" for area in areas)
+        yield f"area: {each}, estimated; --verbose says from what"
+        return
+    for area in areas:
         memory = ""
         if area.kilobytes:
             memory = f" + {area.kilobytes:g} KB x {area.um2_per_kb:g} um2"

@@ -25,7 +25,7 @@ from covp.firmware.mlperf.wake_word import is_wake_word, wake_word_application
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("model")
+@options.model
 @options.platform
 @options.accelerators
 @options.build_options()

@@ -73,7 +73,7 @@ class LazyGroup(click.Group):
         hidden: Sequence[str] = (),
         **how: Any,
     ) -> None:
-        super().__init__(*arguments, **{**how, "no_args_is_help": True})
+        super().__init__(*arguments, **{"no_args_is_help": True, **how})
         self.sections, self._modules = sections, modules or {}
         self._lines = {name: line for lines in sections.values() for name, line in lines.items()}
         self._known = {*self._lines, *hidden}

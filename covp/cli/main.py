@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -53,9 +54,22 @@ SECTIONS = {
     "Setup": {
         "doctor": "List the tools that are installed and what they enable.",
         "cache": "Show, limit or clear the cache.",
-        "new": "Create an accelerator from a template.",
+        "new": "Create an accelerator or a platform file.",
     },
 }
+COMPLETION = "_COVP_COMPLETE"
+"""The variable by which a shell asks for completion, as click has it."""
+FIRST = """\
+covp says of a trained network and a microcontroller: does it run, bit-exactly, how fast, in how
+much memory, and what would an accelerator bring. Five commands to copy:
+
+  covp run kws                                  a network on a virtual core; or your .tflite, .onnx
+  covp run kws -p raspberry-pi-pico-2           on a board that you own; `covp platforms` lists them
+  covp compare kws -p riscv32 -a qconv2d        the core alone beside an accelerator
+  covp new accelerator mac8                     an accelerator of your own, one Python class
+  covp export kws -p nucleo-l4r5zi -o firmware  a C project for the board
+
+`covp --help` lists all commands, `covp COMMAND --help` the options of one."""
 COMMANDS = tuple(name for section in SECTIONS.values() for name in section)
 """Each is a module of this package with a click command of its name."""
 
@@ -64,6 +78,8 @@ COMMANDS = tuple(name for section in SECTIONS.values() for name in section)
     cls=LazyGroup,
     sections=SECTIONS,
     hidden=("gdbserver", "debugport"),
+    no_args_is_help=False,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="covp")
@@ -74,6 +90,8 @@ def covp(debug: bool) -> None:
     An option's default can come from the environment: COVP_COMMAND_OPTION by its long name, such
     as COVP_RUN_PLATFORM=riscv32 for `covp run`.
     """
+    if click.get_current_context().invoked_subcommand is None:
+        click.echo(FIRST)
 
 
 class _OnTerminal(logging.Handler):
@@ -88,6 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     occupy_closed_streams()
     logging.basicConfig(handlers=[_OnTerminal(logging.WARNING)])
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if COMPLETION in os.environ:
+        covp.main(given, prog_name="covp")
     debug = "--debug" in given
     # accepted after a subcommand too
     given = [argument for argument in given if argument != "--debug"]

@@ -27,7 +27,7 @@ def _setups(
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("models", nargs=-1, required=True)
+@options.models
 @options.platforms
 @options.accelerators
 @click.option(

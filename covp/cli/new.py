@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
 from pathlib import Path
 
 import click
 
 from covp.accelerator.registry import built_in_names
+from covp.base.cache import write_atomically
 from covp.base.temporary import temporary_folder
+from covp.chip.cores import find_core, is_core_path
+from covp.chip.platform_file import platform_names, read_platform
+from covp.cli import options
 from covp.cli.output import echo
-from covp.errors import UsageError
+from covp.errors import PlatformError, UsageError
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+_MAPS = {
+    "arm": (0x00000000, 0x20000000, 0x50080000),
+    "riscv": (0x20000000, 0x80000000, 0x70000000),
+}
+"""First addresses of flash, RAM and accelerators, as most chips of the architecture have them."""
 
 
 @click.group()
@@ -44,17 +54,74 @@ def accelerator(name: str, output: Path | None) -> None:
     echo(f"{target} written; now: cd {target} && pip install -e '.[test]' && pytest")
 
 
+@new.command()
+@click.argument("name")
+@click.option("--core", required=True, help="A name from `covp cores`, or a folder of your own.")
+@click.option("--flash", required=True, metavar="SIZE", help="Such as 512K or 2M.")
+@click.option("--ram", required=True, metavar="SIZE", help="Such as 96K.")
+@click.option("--clock", default="100M", show_default=True, metavar="HZ", help="Such as 84M.")
+@click.option("--wait-states", type=click.IntRange(0, 255), help="Of the flash, in core cycles.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="By default NAME.yaml.")
+def platform(
+    name: str,
+    core: str,
+    flash: str,
+    ram: str,
+    clock: str,
+    wait_states: int | None,
+    output: Path | None,
+) -> None:
+    """Write the platform file of board NAME, which runs at once."""
+    target = output or Path(f"{name}.yaml")
+    if name in platform_names():
+        raise UsageError(f"{name!r} is a platform of covp's own: -p {name} takes it as it is")
+    if target.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"{target}: a platform file ends in .yaml, as in -o {target}.yaml")
+    if target.exists():
+        raise UsageError(f"{target} exists already; choose another file with -o")
+    architecture = find_core(core).architecture
+    if architecture not in _MAPS:
+        raise UsageError(f"{core} is this machine's core: a board has one of `covp cores`")
+    places = dict(zip(("flash_at", "ram_at", "units_at"), _MAPS[architecture], strict=True))
+    waits = "" if wait_states is None else f", wait_states: {wait_states}"
+    words = {
+        "@name@": name, "@clock@": f"{options.hertz(clock):_}", "@waits@": waits,
+        "@flash@": flash, "@ram@": ram,
+        **{f"@{place}@": f"0x{address:08X}" for place, address in places.items()},
+    }  # fmt: skip
+    text = filled((_TEMPLATES / "platform.yaml.in").read_text(encoding="utf-8"), words)
+    own = is_core_path(core)
+    with temporary_folder("new") as made:
+        draft = Path(made) / target.name
+        absolute = str(Path(core).absolute()) if own else core
+        draft.write_text(text.replace("@core@", absolute), "utf-8")
+        try:
+            read_platform(draft)
+        except PlatformError as error:
+            raise UsageError(f"no platform file: {str(error).removeprefix(f'{draft}: ')}") from None
+    # in a platform file a core's folder begins at the file's
+    core = f"./{os.path.relpath(core, target.parent)}" if own else core
+    text = text.replace("@core@", core)
+    try:
+        write_atomically(target, text.encode())
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None
+    echo(f"{target} written; now: covp run kws -p {target}")
+
+
+def filled(text: str, words: dict[str, str]) -> str:
+    """Return a template's text with its words replaced."""
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text
+
+
 def write_template(template: Path, target: Path, words: dict[str, str]) -> None:
     """Copy a folder of ``*.in`` files with words replaced in names and texts; all or nothing.
 
     Raises:
         UsageError: the folder cannot be written.
     """
-
-    def filled(text: str) -> str:
-        for word, value in words.items():
-            text = text.replace(word, value)
-        return text
 
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -63,8 +130,8 @@ def write_template(template: Path, target: Path, words: dict[str, str]) -> None:
             made.mkdir()
             for file in template.iterdir():
                 if file.name.endswith(".in"):
-                    text = filled(file.read_text(encoding="utf-8"))
-                    (made / filled(file.name.removesuffix(".in"))).write_text(text, "utf-8")
+                    text = filled(file.read_text(encoding="utf-8"), words)
+                    (made / filled(file.name.removesuffix(".in"), words)).write_text(text, "utf-8")
             made.rename(target)
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from covp.base.request import BuildOptions, Option, RunOptions, Shapes, described
 from covp.cli.groups import option
@@ -31,12 +33,56 @@ def size(text: str) -> int:
     return int(digits) * unit
 
 
+def hertz(text: str) -> int:
+    """Return the frequency of a number, or of one with k, M or G, which are powers of 1000.
+
+    Raises:
+        UsageError: it is no such number.
+    """
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([kMG]?)(?:Hz)?", text.replace("_", ""))
+    if match is None:
+        raise UsageError(f"{text!r:.40} is not a frequency; write hertz or such as 84M, 32.768k")
+    return round(float(match[1]) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[match[2]])
+
+
+def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
+    """Return what completes a word in a shell: one of the names, else a file."""
+
+    def complete(context: object, parameter: object, begun: str) -> list[CompletionItem]:
+        found = [CompletionItem(name) for name in names() if name.startswith(begun)]
+        return found or [CompletionItem(begun, type="file")]
+
+    return complete
+
+
+def _model_names() -> list[str]:
+    from covp.graph.zoo.catalog import CATALOG
+
+    return list(CATALOG)
+
+
+def _accelerator_names() -> list[str]:
+    from covp.accelerator.registry import built_in_names
+
+    return list(built_in_names())
+
+
+def _platform_names() -> list[str]:
+    from covp.chip.platform_file import platform_names
+
+    return platform_names()
+
+
+_of_platforms = completed(_platform_names)
+model = click.argument("model", shell_complete=completed(_model_names))
+models = click.argument("models", nargs=-1, required=True, shell_complete=completed(_model_names))
 platform = option(
     "-p",
     "--platform",
     required=True,
     metavar="PLATFORM",
     heading="Target",
+    shell_complete=_of_platforms,
     help="A name from `covp platforms`, or the path of a YAML file.",
 )
 DEFAULT_PLATFORM = "riscv32"
@@ -45,6 +91,7 @@ platform_or_default = option(
     "--platform",
     metavar="PLATFORM",
     heading="Target",
+    shell_complete=_of_platforms,
     help="A name from `covp platforms`, or the path of a YAML file.  "
     f"[default: {DEFAULT_PLATFORM}]",
 )
@@ -56,6 +103,7 @@ platforms = option(
     multiple=True,
     metavar="PLATFORM",
     heading="Target",
+    shell_complete=_of_platforms,
     help="A name from `covp platforms`, or the path of a YAML file; once or several times.",
 )
 accelerators = option(
@@ -65,6 +113,7 @@ accelerators = option(
     multiple=True,
     metavar="ACCEL",
     heading="Target",
+    shell_complete=completed(_accelerator_names),
     help="A name from `covp accelerators` or file.py:Class, with :key=value,...; "
     "NAME=ACCEL names the instance.",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -20,6 +21,9 @@ def platforms(as_json: bool) -> None:
     """List the platforms that can be named with --platform."""
     known = [load_platform(name) for name in platform_names()]
     aliases = platform_aliases()
+    also: dict[str, list[str]] = {}
+    for alias, name in sorted(aliases.items()):
+        also.setdefault(name, []).append(alias)
 
     def size(platform: Platform, kind: str) -> int:
         return sum(region.bytes for region in platform.memory if region.kind == kind)
@@ -51,16 +55,21 @@ def platforms(as_json: bool) -> None:
         [
             p.name,
             p.core.name,
-            f"another name of {aliases[p.name]}" if p.name in aliases else p.description,
+            f"{p.description}{_in_brackets(also.get(p.name, []))}",
             f"{p.clock_hz / 1e6:g} MHz" if has_clock(p) else "-",
             f"{size(p, 'flash') // 1024:,} KB",
             f"{size(p, 'ram') // 1024:,} KB",
         ]
         for p in known
+        if p.name not in aliases
     ]
     print_table(
         ["platform", "core", "description", "clock", "flash", "RAM"], rows, 3, drop=["core"]
     )
+
+
+def _in_brackets(names: Sequence[str]) -> str:
+    return f" (also {', '.join(names)})" if names else ""
 
 
 def _energy(platform: Platform) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from covp.cli import wave as waveform
 from covp.cli.causes_report import print_causes
 from covp.cli.explain_report import print_explanation
 from covp.cli.groups import GroupedCommand, option
-from covp.cli.output import print_json, warn
+from covp.cli.output import print_json, progress, warn
 from covp.cli.overlap_report import print_schedules
 from covp.cli.run_report import print_report
 from covp.cli.traffic_report import print_traffic
@@ -28,7 +28,7 @@ from covp.evaluation.schedules import schedules_of
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("model")
+@options.model
 @options.platform_or_default
 @options.accelerators
 @options.build_options()
@@ -59,6 +59,12 @@ from covp.evaluation.schedules import schedules_of
     heading="Report",
     help="For each layer where it runs, the alternatives with their cycles, and why not there.",
 )
+@option(
+    "--verbose",
+    is_flag=True,
+    heading="Report",
+    help="Add where the figures of energy and area come from.",
+)
 @waveform.file
 @waveform.cycles
 @waveform.layer
@@ -77,6 +83,7 @@ def run(
     causes: bool,
     traffic: bool,
     explain: bool,
+    verbose: bool,
     wave: str | None,
     wave_cycles: str | None,
     wave_layer: int | None,
@@ -91,25 +98,22 @@ def run(
     given, platform = platform, platform or options.DEFAULT_PLATFORM
     board, device, seed = load_platform(platform), run_options.device, run_options.seed
     schedules = schedules_of(board, build_options, device)
-    made = build(model, board, accelerators, build_options, schedules=schedules)
+    with progress("compiling", None):
+        made = build(model, board, accelerators, build_options, schedules=schedules)
     untold = [] if given else [f"no -p: the platform is {platform}; covp platforms has the others"]
     warn([*untold, *made.program.warnings])
     if data is not None and not values:
         values = first_inputs(data.data, made.graph)
     sample = Sample.of(made.graph, values, seed=seed) if values else Sample.random(made.graph, seed)
-    result = evaluate(
-        made,
-        sample,
-        run_options,
-        by_layer=profile,
-        wanted=Wanted(causes, traffic, recorded, wave_layer, trace is not None, vcd is not None),
-    )
+    wanted = Wanted(causes, traffic, recorded, wave_layer, trace is not None, vcd is not None)
+    with progress("compiling, running, comparing", None):
+        result = evaluate(made, sample, run_options, by_layer=profile, wanted=wanted)
     (result,) = samples_and_labels.run_data([result], data, model, device)
     warn(line for line in result.warnings if line not in made.program.warnings)
     if as_json:
         print_json(result.record() | (_explanation(result) if explain else {}))
     else:
-        print_report(result, profile, reproduction(model, platform, accelerators, seed))
+        print_report(result, profile, verbose, reproduction(model, platform, accelerators, seed))
         if explain:
             print_explanation(result)
             print_schedules(result)

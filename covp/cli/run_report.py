@@ -18,12 +18,13 @@ from covp.runtime.devices import device_note
 Row = list[object]
 
 
-def print_report(result: Evaluation, profile: bool, again: str) -> None:
+def print_report(result: Evaluation, profile: bool, verbose: bool, again: str) -> None:
     """Everything that is printed without ``--explain``.
 
     Args:
         result: of the run.
         profile: adds columns and a table.
+        verbose: adds what the figures of energy and area are made of.
         again: the command that shows a difference again.
     """
     _print_headline(result)
@@ -36,7 +37,8 @@ def print_report(result: Evaluation, profile: bool, again: str) -> None:
     )
     if time := run_time(result.profile, result.platform.clock_hz):
         echo(time)
-    for line in (*overlap_lines(result), *energy_lines(result), *area_lines(result)):
+    costs = (*energy_lines(result, verbose), *area_lines(result, verbose))
+    for line in (*overlap_lines(result), *costs):
         echo(line)
     _print_jobs(result)
     if result.data is not None:

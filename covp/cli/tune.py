@@ -32,7 +32,7 @@ from covp.graph.models import as_graph
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("model")
+@options.model
 @options.platform
 @options.build_options("toolchain", *options.MODEL, "optimize", "max_scratch", "flash_trade")
 @options.run_options("device", "seed")

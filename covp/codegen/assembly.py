@@ -83,7 +83,7 @@ def assemble(
         accelerators=instances,
         refusals=split.refusals,
         alternatives=split.alternatives,
-        warnings=(*unmatched(lowered, split, backends), *split.warnings),
+        warnings=(*graph.notes, *unmatched(lowered, split, backends), *split.warnings),
         # The first decides results. The second is not needed (kernels/words.py), but without it vww
         # takes 0.3 % more with GCC for Arm.
         flags=("-ffp-contract=off", "-fno-strict-aliasing"),

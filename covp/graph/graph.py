@@ -213,6 +213,7 @@ class Graph:
         states: kept in memory between inferences.
         streaming: of a graph that `covp.graph.passes.streaming.as_streaming` made.
         origin: the file that it was read from; None for a graph that was built in this process.
+        notes: what its reader decided where the file leaves it open, one line each.
     """
 
     name: str
@@ -224,6 +225,7 @@ class Graph:
     states: list[State] = field(default_factory=list)
     streaming: Streaming | None = None
     origin: Origin | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def results(self) -> list[Tensor]:

@@ -2,7 +2,7 @@
  *
  * Nordic nRF52840 Product Specification v1.7: CLOCK (HFXO, without which the rate is off by percents), NVMC
  * (ICACHECNF), GPIO, UARTE and EasyDMA, which reaches RAM alone: what is sent is copied there.
- * board_config.h has BOARD_TXD_PIN and BOARD_RXD_PIN: numbers of pins of port 0.
+ * board_config.h has BOARD_TXD_PIN and BOARD_RXD_PIN: 32 x port + pin.
  */
 #include "board.h"
 #include "board_config.h"
@@ -28,10 +28,12 @@ static void start_clock(void)
 
 #ifdef BOARD_OUTPUT_SERIAL
 
-#define P0(offset) REGISTER(0x50000500u + (offset))
-#define P0_OUTSET P0(0x008u)
-#define P0_DIRSET P0(0x018u)
-#define P0_PIN_CNF(pin) P0(0x200u + 4u * (pin))
+/* ports 0 and 1 lie at 0x50000500 and 0x50000800 */
+#define GPIO(pin, offset) REGISTER(0x50000500u + 0x300u * ((pin) / 32u) + (offset))
+#define OUTSET(pin) GPIO(pin, 0x008u)
+#define DIRSET(pin) GPIO(pin, 0x018u)
+#define PIN_CNF(pin) GPIO(pin, 0x200u + 4u * ((pin) % 32u))
+#define BIT(pin) (1u << ((pin) % 32u))
 #define UARTE(offset) REGISTER(BOARD_UART + (offset))
 #define TASKS_STARTRX UARTE(0x000u)
 #define TASKS_STARTTX UARTE(0x008u)
@@ -60,9 +62,9 @@ static void receive(void)
 
 static void start_serial(void)
 {
-    P0_OUTSET = 1u << BOARD_TXD_PIN; /* idle */
-    P0_DIRSET = 1u << BOARD_TXD_PIN;
-    P0_PIN_CNF(BOARD_RXD_PIN) = 0; /* an input that is connected */
+    OUTSET(BOARD_TXD_PIN) = BIT(BOARD_TXD_PIN); /* idle */
+    DIRSET(BOARD_TXD_PIN) = BIT(BOARD_TXD_PIN);
+    PIN_CNF(BOARD_RXD_PIN) = 0; /* an input that is connected */
     PSEL_TXD = BOARD_TXD_PIN;
     PSEL_RXD = BOARD_RXD_PIN;
     BAUDRATE = BAUD_115200;

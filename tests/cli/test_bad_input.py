@@ -130,7 +130,7 @@ def test_unknown_operator(call: Call, tmp_path: Path) -> None:
         (("run", "resnett", "-p", "riscv32"), "did you mean resnet"),
         (("run", "nothing-like-it", "-p", "riscv32"), "kws"),
         (("run", "kws", "-p", "stm32f764"), "did you mean stm32f746"),
-        (("run", "kws", "-p", "zzz"), "known are "),
+        (("run", "kws", "-p", "zzz"), "covp new platform zzz"),
         (("run", "kws", "-p", "riscv32", "-a", "qconv"), "did you mean qconv2d"),
         (("run", "kws", "-p", "riscv32", "-a", "qconv2d:requantise=no"), "requantize"),
         (("run", "kws", "-p", "riscv32", "-a", "qconv2d:requantize=perhaps"), "perhaps"),

@@ -21,7 +21,7 @@ def test_without_the_units_share_there_is_no_sum(call: Call) -> None:
 
 
 def test_the_report_says_estimated_and_every_source(call: Call) -> None:
-    text = call(*COMMAND, UNIT).out
+    text = call(*COMMAND, UNIT, "--verbose").out
     (line,) = (line for line in text.splitlines() if line.startswith("energy:"))
     assert ", estimated: STM32L4R5" in line and "flash 5/5" in line
     assert all(word in text for word in ("MLPerf Tiny v1.0", "Horowitz", "45 nm", "0.9 V", "1.8 V"))

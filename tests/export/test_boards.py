@@ -37,7 +37,7 @@ from .firmware import Ran, run_firmware
 
 QEMU = ("mps2-an386", "mps2-an500", "mps3-an547", "hifive1", "qemu-riscv32")
 STM32 = ("nucleo-l4r5zi", "nucleo-f746zg", "disco-f746ng", "stm32h743")
-BOARDS = (*QEMU, *STM32, "nrf52840", "cortex-m0plus", "riscv32", "cv32e40p")
+BOARDS = (*QEMU, *STM32, "nrf52840", "xiao-nrf52840", "cortex-m0plus", "riscv32", "cv32e40p")
 # Of parameters of one type that could be swapped, and names that a C library reserves for itself,
 # which printf is: those are what the functions are called.
 CHECKS = (

@@ -56,14 +56,36 @@ def test_a_network_computes_what_onnxruntime_computes(platform, tmp_path):
     assert "h" in {tensor.name for tensor in graph.tensors()}
 
 
+@pytest.mark.parametrize("name", ["batch", "batch_size", "N", "unk__12", "s77", "", "seq_len", "T"])
+def test_an_open_batch_is_one_with_a_note_and_other_axes_are_not_guessed(name):
+    shape = [name or None, 3]
+    node = helper.make_node("Relu", ["x"], ["y"])
+    model = _model([node], [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, shape)])
+    if name in ("seq_len", "T"):
+        with pytest.raises(ModelError, match=rf"dynamic shape \({name},3\).* --shape x=1,3"):
+            read_onnx(model)
+        return
+    graph = read_onnx(model)
+    assert graph.outputs[0].shape == (1, 3)
+    assert graph.notes == ("input x has an open batch, taken as 1; --shape x=1,3 states another",)
+    assert covp.compile(graph, "riscv32").warnings == graph.notes
+
+
+@pytest.mark.parametrize("shape", [["batch"], ["batch", "width"], ["batch", 3, None]])
+def test_more_that_is_open_is_not_guessed(shape):
+    node = helper.make_node("Relu", ["x"], ["y"])
+    model = _model([node], [("x", TensorProto.FLOAT, shape)], [("y", TensorProto.FLOAT, shape)])
+    with pytest.raises(ModelError, match="dynamic shape"):
+        read_onnx(model)
+
+
 def test_a_shape_that_is_open_is_given_by_the_user():
     model = _model(
         [helper.make_node("Relu", ["x"], ["y"])],
         [("x", TensorProto.FLOAT, ["batch", 3])],
         [("y", TensorProto.FLOAT, ["batch", 3])],
     )
-    assert read_onnx(model, shapes={"x": (2, 3)}).outputs[0].shape == (2, 3)
-    with pytest.raises(ModelError, match=r"dynamic shape \(batch,3\); fix it with --shape x=1,3"):
-        read_onnx(model)
+    given = read_onnx(model, shapes={"x": (2, 3)})
+    assert (given.outputs[0].shape, given.notes) == ((2, 3), ())
     with pytest.raises(ModelError, match="cannot be given the shape"):
         read_onnx(model, shapes={"x": (2, 4)})

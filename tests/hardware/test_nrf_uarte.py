@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from covp.chip.platform_file import load_platform, platform_names
+from covp.chip.platform_file import load_platform, platform_aliases, platform_names
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
 from covp.hardware.peripheral_models import load_peripheral
@@ -24,12 +24,14 @@ RXD, TXD = 0x534, 0x544  # PTR, MAXCNT, AMOUNT
 # Base addresses: RM0432, RM0385 and RM0433 "Memory organization", nRF52840 PS "Instantiation",
 # FE310-G002 Manual chapter 4, Arm DAI0386, DAI0500 and DAI0547 "Memory map", QEMU's hw/riscv/virt.c
 PORTS = {
-    "nucleo-l4r5zi": ("stm32_usart", 0x40008000), "stm32l4r5": ("stm32_usart", 0x40008000),
-    "disco-f746ng": ("stm32_usart", 0x40011000), "stm32f746": ("stm32_usart", 0x40011000),
+    "nucleo-l4r5zi": ("stm32_usart", 0x40008000),
+    "disco-f746ng": ("stm32_usart", 0x40011000),
     "nucleo-f746zg": ("stm32_usart", 0x40004800), "stm32h743": ("stm32_usart", 0x40004800),
     "nrf52840": ("nrf_uarte", 0x40002000), "hifive1": ("sifive_uart", 0x10013000),
     "mps2-an386": ("cmsdk_uart", 0x40004000), "mps2-an500": ("cmsdk_uart", 0x40004000),
     "mps3-an547": ("cmsdk_uart", 0x59303000), "qemu-riscv32": ("ns16550", 0x10000000),
+    "nucleo-l4r5zi-single-bank": ("stm32_usart", 0x40008000),
+    "arduino-nano-33-ble": ("nrf_uarte", 0x40002000), "xiao-nrf52840": ("nrf_uarte", 0x40002000),
 }  # fmt: skip
 """The serial port of each platform that names a board, chip or machine."""
 
@@ -111,14 +113,19 @@ def test_the_rate(port: NrfUarte) -> None:
     assert port.baud == pytest.approx(115200, rel=0.005)
 
 
-@pytest.mark.parametrize("name", sorted({*platform_names()} - {"host"}))
+@pytest.mark.parametrize("name", sorted({*platform_names()} - {"host", *platform_aliases()}))
 def test_no_chip_has_a_port_that_it_lacks(name: str) -> None:
-    """covp's own uart is for generic platforms; a board, chip or machine has its own."""
+    """covp's own uart is for generic platforms; a board has its chip's, or is silent."""
     platform = load_platform(name)
     models = {p.name: load_peripheral(p.model, p.parameters) for p in platform.peripherals}
-    (port,) = (p for p in platform.peripherals if isinstance(models[p.name], SerialPort))
-    named = platform.openocd is not None or platform.qemu is not None
-    assert named == (name in PORTS) == (not isinstance(models[port.name], Uart))
+    ports = [p for p in platform.peripherals if isinstance(models[p.name], SerialPort)]
+    if not ports:
+        assert name not in PORTS and platform.board == "silent"
+        return
+    (port,) = ports
+    named = name in PORTS
+    assert named == (not isinstance(models[port.name], Uart))
+    assert named or not (platform.openocd or platform.qemu)
     if named:
         assert (port.model, port.base) == PORTS[name]
         assert platform.board not in ("generic",)

@@ -7,6 +7,7 @@ expanded into the function body that the ONNX standard gives for them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,6 +41,9 @@ from covp.graph.user_operators import find_user_operator
 
 _LONGEST = 500  # characters of an error
 _OWN = ("", "ai.onnx")
+_BATCH = re.compile(r"(?i).*batch.*|n|b|bs|unk__\d+|s\d+|dim_0|")
+"""What exporters call a batch of any size: those of PyTorch (batch, s77), tf2onnx (unk__12) and
+scikit-learn (no name). Other names, such as seq_len, are not of a batch."""
 # what wrong numbers in a model make of converters and shape rules
 _WRONG = (ArithmeticError, AssertionError, LookupError, MemoryError, TypeError, ValueError)
 
@@ -101,6 +105,13 @@ def _validate(stated: onnx.ModelProto, graph: Graph, shapes: Shapes) -> None:
     demand_same_results(source, graph, "the fusion of a QDQ pattern", FUSED, names)
 
 
+def _is_open_batch(shape: onnx.TensorShapeProto, stated: Sequence[int | None]) -> bool:
+    """Whether nothing but the first of several axes is open, and it is a batch by its name."""
+    if len(stated) < 2 or stated[0] is not None or None in stated[1:]:
+        return False
+    return _BATCH.fullmatch(shape.dim[0].dim_param) is not None
+
+
 @dataclass(frozen=True)
 class _Scope:
     """Where nodes are converted: the model's graph, a branch, a loop's body, a function's body.
@@ -136,6 +147,7 @@ class _Reader:
         self.importer = Importer(defined)
         self.importer.read = read_onnx
         self.converted = 0
+        self.notes: list[str] = []
         self.named: set[int] = set()
         self.results = {value.name for value in model.graph.output}
         opsets = {entry.domain: entry.version for entry in model.opset_import}
@@ -157,7 +169,9 @@ class _Reader:
         outputs = [(value.name, self._known(scope, value.name)) for value in proto.output]
         if not outputs:
             raise ModelError("has no output")
-        return self.importer.graph(name, inputs, outputs)
+        graph = self.importer.graph(name, inputs, outputs)
+        graph.notes = tuple(self.notes)
+        return graph
 
     def _add_constants(self, proto: onnx.GraphProto, scope: _Scope) -> None:
         if proto.sparse_initializer:
@@ -307,6 +321,13 @@ class _Reader:
     def _shape(self, name: str, tensor: Any) -> tuple[int, ...]:
         stated = stated_extents(tensor.shape)
         given = self.shapes.get(name)
+        if given is None and _is_open_batch(tensor.shape, stated):
+            shape = (1, *(int(n or 0) for n in stated[1:]))
+            text = ",".join(map(str, shape))
+            self.notes.append(
+                f"input {name} has an open batch, taken as 1; --shape {name}={text} states another"
+            )
+            return shape
         if given is None:
             if None in stated or not tensor.HasField("shape"):
                 shown = ",".join(d.dim_param or str(d.dim_value or "?") for d in tensor.shape.dim)
