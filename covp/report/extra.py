@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-from covp.errors import UsageError
+from covp.base.dependencies import load_extra
 
 
 def altair() -> Any:
@@ -14,7 +13,7 @@ def altair() -> Any:
     Raises:
         UsageError: it is not installed.
     """
-    return _load("altair")
+    return load_extra("altair", "report")
 
 
 def vl_convert() -> Any:
@@ -23,13 +22,4 @@ def vl_convert() -> Any:
     Raises:
         UsageError: it is not installed.
     """
-    return _load("vl_convert")
-
-
-def _load(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise UsageError(
-            f"covp report needs {name}, which is not installed: pip install 'covp[report]'"
-        ) from None
+    return load_extra("vl_convert", "report")

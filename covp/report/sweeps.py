@@ -18,9 +18,10 @@ def read_sweep(folder: Path) -> Sweep:
         UsageError: there is no sweep, it has no rows yet, or the extra ``sweep`` is not installed.
         CovpError: it cannot be read.
     """
-    from covp.evaluation.sweep.export import extra, record
+    from covp.base.dependencies import load_extra
+    from covp.evaluation.sweep.export import record
 
-    extra("sqlalchemy")
+    load_extra("sqlalchemy", "sweep")
     from covp.evaluation.sweep.api import COPY, STORE
     from covp.evaluation.sweep.reader import read_spec
     from covp.evaluation.sweep.store import stored_rows

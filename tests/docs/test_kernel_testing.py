@@ -80,7 +80,7 @@ def check_ci(folder: Path) -> None:
     shell = [step["run"] for step in steps if "run" in step]
     assert "ziglang==" in shell[0], "the compiler is pinned"
     install, baseline = blocks("sh")
-    assert install.startswith("pip install covp")
+    assert install.startswith("pip install ../covp")
     assert run(folder, baseline.partition("git")[0])[0] == 0
     for line in shell[1:]:
         status, output = run(folder, line)

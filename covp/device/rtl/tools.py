@@ -8,9 +8,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from covp.base.dependencies import get_extra
 from covp.errors import ToolchainError
 
-_GET = "pip install covp[rtl]"
+_GET = get_extra("rtl")
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import yaml
 
+from covp.base.dependencies import load_extra
 from covp.errors import CovpError, UsageError
 from covp.evaluation.jobs import open_jobs
 from covp.evaluation.sweep.evaluate import evaluate_points
-from covp.evaluation.sweep.export import extra, write_file
+from covp.evaluation.sweep.export import write_file
 from covp.evaluation.sweep.points import Point
 from covp.evaluation.sweep.reader import make_spec, read_spec
 from covp.evaluation.sweep.result import SweepResult
@@ -67,7 +68,7 @@ def sweep(
     is_search = given.search.kind == "optuna"
     wanted = {"sqlalchemy": True, "distributed": scheduler, "optuna": is_search}
     for name in filter(wanted.get, wanted):
-        extra(name)
+        load_extra(name, "sweep")
     from covp.evaluation.sweep.execute import execute, silent, terminable
     from covp.evaluation.sweep.store import Store
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import os
 from collections.abc import Sequence
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from covp.base.csv_text import cell
-from covp.errors import CovpError, UsageError
+from covp.base.dependencies import load_extra
+from covp.errors import CovpError
 from covp.evaluation.sweep.constraints import Constraint, is_feasible
 from covp.evaluation.sweep.points import Row
 
@@ -22,23 +22,6 @@ if TYPE_CHECKING:
 
 _TOGETHER = " + "
 """Between the accelerators of a set-up."""
-
-
-def extra(name: str) -> Any:
-    """A package of the extra "sweep".
-
-    Args:
-        name: of the module.
-
-    Raises:
-        UsageError: it is not installed; the text says how to get it.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise UsageError(
-            f"this needs {(error.name or name).partition('.')[0]}: pip install 'covp[sweep]'"
-        ) from None
 
 
 def record(row: Row, constraints: Sequence[Constraint] = ()) -> dict[str, Any]:
@@ -85,7 +68,7 @@ def as_pandas(rows: Sequence[Row], constraints: Sequence[Constraint] = ()) -> pa
         UsageError: pandas is not installed.
     """
     table = columns(rows, constraints)
-    frame: pandas.DataFrame = extra("pandas").DataFrame(table).convert_dtypes()
+    frame: pandas.DataFrame = load_extra("pandas", "sweep").DataFrame(table).convert_dtypes()
     return frame
 
 
@@ -118,7 +101,7 @@ def write_parquet(path: Path, rows: Sequence[Row], constraints: Sequence[Constra
         UsageError: pandas or pyarrow is not installed.
         CovpError: it cannot be written.
     """
-    extra("pyarrow")
+    load_extra("pyarrow", "sweep")
     content = io.BytesIO()
     as_pandas(rows, constraints).to_parquet(content, engine="pyarrow", index=False)
     write_file(path, content.getvalue())
