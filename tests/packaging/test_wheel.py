@@ -31,7 +31,7 @@ def expected(checkout: Path) -> set[str]:
             inside = path.relative_to(checkout)
             if inside.parts[0] == "covp" and len(inside.parts) > 1 and inside.parts[1] in FOLDERS:
                 continue  # the links
-            if path.is_file() and path.suffix in DATA:
+            if path.is_file() and (path.suffix in DATA or path.name == "LICENSE"):
                 prefix = "" if top == "covp" else "covp/"
                 found.add(prefix + inside.as_posix())
     return found
@@ -40,6 +40,12 @@ def expected(checkout: Path) -> set[str]:
 def test_top_level_names(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert tops == {"covp", next(top for top in tops if top.endswith(".dist-info"))}
+
+
+def test_the_runtime_has_the_licence(checkout: Path) -> None:
+    """What is exported holds its text: it is that of the whole."""
+    of_runtime = (checkout / "device_runtime" / "LICENSE").read_text(encoding="utf-8")
+    assert of_runtime == (checkout / "LICENSE").read_text(encoding="utf-8")
 
 
 def test_every_file_is_in_it_and_nothing_else(wheel: Path, checkout: Path) -> None:

@@ -26,9 +26,10 @@ def advice(name: str, known: Sequence[str], folder: Path) -> str:
         A misspelt name's right one; else the core that is nearest to the chip's, where the name is
         that of a known chip or board, and the command that writes a platform file for it.
     """
-    if typos := difflib.get_close_matches(name.lower(), known, 2, _TYPO):
-        return f"did you mean {' or '.join(typos)}?"
     core, foreign = nearest_core(name, folder)
+    typos = difflib.get_close_matches(name.lower(), known, 2, _TYPO)
+    if typos and foreign is None:
+        return f"did you mean {' or '.join(typos)}?{f' Its core is near {core}' * bool(core)}"
     if foreign is not None:
         return f"covp has no core like its own, {foreign}; `covp cores` lists those that it has"
     wanted = re.sub("[^A-Za-z0-9_.+-]", "-", name).strip("-") or "NAME"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from string import Template
 
 from covp.compilers.toolchain import Toolchain, runtime_dir, toolchains_of
+from covp.firmware.layouts.parts import license_text
 from covp.firmware.layouts.registry import Files, layout
 from covp.firmware.project import Project
 from covp.firmware.readme import readme
@@ -23,6 +24,7 @@ def make(project: Project) -> Files:
         **{f"model/{name}": text for name, text in project.library.files.items()},
         **{f"selftest/{name}": text for name, text in project.sample.items()},
         **project.firmware,
+        "LICENSE": license_text(),
         "Makefile": _makefile(project),
         "README.md": readme(project, _HOW + ("" if project.application else _STATUS), True),
     }

@@ -7,14 +7,17 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from string import Template
 
+from covp.compilers.toolchain import runtime_dir
 from covp.firmware.project import Project
 
 AUTHORS = "the covp authors"
-URL = "https://github.com/covp/covp"
+URL = "https://covp.invalid"
+"""Formats demand one. The project has no public address yet; RFC 2606 keeps this one unused."""
 
 _LICENSE = """\
-The files that covp generated, and those of its runtime among them, are under the MIT licence of
-covp. The constants in them are the weights of your model, whose licence is the model's.
+The C that covp generated is yours. The files of covp's runtime beside it are under the licence
+below. The constants are the weights of your model, whose licence is the model's.
+
 """
 
 _MAIN = Template("""\
@@ -57,8 +60,8 @@ def _is_synthetic(project: Project) -> bool:
 
 
 def license_text() -> str:
-    """Which licence holds for what."""
-    return _LICENSE
+    """Which licence holds for what, and covp's own."""
+    return _LICENSE + (runtime_dir() / "LICENSE").read_text(encoding="utf-8")
 
 
 def selftest_main(
