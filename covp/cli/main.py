@@ -22,6 +22,7 @@ SECTIONS = {
     "Run": {
         "run": "Run a model once on a platform, check it, report it.",
         "compare": "Compare the core alone with accelerators, or platforms.",
+        "fits": "Try models on every platform: fits, or what is too big; time.",
         "report": "Show runs and sweeps as a page, figures or CSV.",
     },
     "Explore": {
@@ -64,7 +65,7 @@ covp says of a trained network and a microcontroller: does it run, bit-exactly, 
 much memory, and what would an accelerator bring. Five commands to copy:
 
   covp run kws                                  a network on a virtual core; or your .tflite, .onnx
-  covp run kws -p raspberry-pi-pico-2           on a board that you own; `covp platforms` lists them
+  covp fits kws --budget ms=50,ram=64K          which boards it fits, how fast it is there
   covp compare kws -p riscv32 -a qconv2d        the core alone beside an accelerator
   covp new accelerator mac8                     an accelerator of your own, one Python class
   covp export kws -p nucleo-l4r5zi -o firmware  a C project for the board

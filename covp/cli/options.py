@@ -55,6 +55,16 @@ def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[Completi
     return complete
 
 
+def _with_all(
+    context: click.Context, option: click.Parameter, names: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Put each platform that comes with covp in the place of "all"; each name stands once."""
+    from covp.chip.platform_file import every_platform
+
+    each = {"all": [board.name for board in every_platform()]} if "all" in names else {}
+    return tuple(dict.fromkeys(one for name in names for one in each.get(name, [name])))
+
+
 def _model_names() -> list[str]:
     from covp.graph.zoo.catalog import CATALOG
 
@@ -104,7 +114,21 @@ platforms = option(
     metavar="PLATFORM",
     heading="Target",
     shell_complete=_of_platforms,
-    help="A name from `covp platforms`, or the path of a YAML file; once or several times.",
+    callback=_with_all,
+    help="A name from `covp platforms`, the path of a YAML file, or all; once or several times.",
+)
+platforms_or_all = option(
+    "-p",
+    "--platform",
+    "platforms",
+    multiple=True,
+    default=("all",),
+    metavar="PLATFORM",
+    heading="Target",
+    shell_complete=_of_platforms,
+    callback=_with_all,
+    help="A name from `covp platforms`, or the path of a YAML file; once or several times.  "
+    "[default: all that come with covp]",
 )
 accelerators = option(
     "-a",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -11,7 +10,7 @@ import msgspec
 from covp.chip.energy.core_area import core_area
 from covp.chip.platform_file import Platform, load_platform, platform_aliases, platform_names
 from covp.cli import options
-from covp.cli.output import print_json
+from covp.cli.output import echo, print_json
 from covp.cli.tables import print_table
 
 
@@ -21,9 +20,6 @@ def platforms(as_json: bool) -> None:
     """List the platforms that can be named with --platform."""
     known = [load_platform(name) for name in platform_names()]
     aliases = platform_aliases()
-    also: dict[str, list[str]] = {}
-    for alias, name in sorted(aliases.items()):
-        also.setdefault(name, []).append(alias)
 
     def size(platform: Platform, kind: str) -> int:
         return sum(region.bytes for region in platform.memory if region.kind == kind)
@@ -55,7 +51,7 @@ def platforms(as_json: bool) -> None:
         [
             p.name,
             p.core.name,
-            f"{p.description}{_in_brackets(also.get(p.name, []))}",
+            p.description,
             f"{p.clock_hz / 1e6:g} MHz" if has_clock(p) else "-",
             f"{size(p, 'flash') // 1024:,} KB",
             f"{size(p, 'ram') // 1024:,} KB",
@@ -66,10 +62,10 @@ def platforms(as_json: bool) -> None:
     print_table(
         ["platform", "core", "description", "clock", "flash", "RAM"], rows, 3, drop=["core"]
     )
-
-
-def _in_brackets(names: Sequence[str]) -> str:
-    return f" (also {', '.join(names)})" if names else ""
+    also: dict[str, list[str]] = {}
+    for alias, name in sorted(aliases.items()):
+        also.setdefault(name, []).append(alias)
+    echo("other names: " + "; ".join(f"{name}: {', '.join(also[name])}" for name in sorted(also)))
 
 
 def _energy(platform: Platform) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from covp.base.request import (
     request,
 )
 from covp.chip.platform_file import Platform, load_platform
-from covp.errors import AcceleratorError, CapacityError, PlatformError
+from covp.errors import AcceleratorError, CapacityError, CovpError, PlatformError
 from covp.evaluation.builder import Build, build
 from covp.evaluation.check import BY_LAYERS
 from covp.evaluation.result import Evaluation
@@ -39,20 +39,25 @@ class Trial:
         model: the zoo name, or the file's stem as a C identifier.
         platform: where it was tried.
         result: of one inference; None where the model cannot run.
-        reason: why it cannot, in one line; None where it can.
+        error: why it cannot; None where it can.
         regions: of the platform's memory, with the program loaded; empty where it cannot run.
     """
 
     model: str
     platform: Platform
     result: Evaluation | None
-    reason: str | None
+    error: CovpError | None
     regions: tuple[RegionUse, ...]
 
     @property
     def fits(self) -> bool:
         """Whether the model can run there."""
         return self.result is not None
+
+    @property
+    def reason(self) -> str | None:
+        """Why the model cannot run there, in one line; None where it can."""
+        return None if self.error is None else str(self.error)
 
     def record(self) -> dict[str, Any]:
         """A row of the JSON document ``covp.survey/1``."""
@@ -107,7 +112,7 @@ def survey(
             made = build(graph, board, accelerators, read, schedules=schedules)
             trial = _run(made, samples, run_options, level)
         except (CapacityError, PlatformError, AcceleratorError) as error:
-            trial = Trial(graph.name, board, None, str(error), ())
+            trial = Trial(graph.name, board, None, error, ())
         yield trial
 
 

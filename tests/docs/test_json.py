@@ -99,6 +99,10 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.survey/1": [
         ("compare", "kws", "-p", "hifive1", "-p", "riscv32", "-p", "nrf52840", "-a", "qconv2d")
     ],
+    "covp.fits/1": [
+        ("fits", "kws", "-p", "hifive1", "-p", "riscv32", "-p", "nrf52840"),
+        ("fits", "kws", "-p", "riscv32", "--budget", "ms=1,ram=64K"),
+    ],
     "covp.tune/1": [("tune", "toycar", "-p", "riscv32", "--trials", "1")],
     "covp.verify/1": [
         ("verify", "gemm", "--examples", "10", "--seconds", "300", "--model", "toycar")

@@ -9,6 +9,7 @@ from covp.chip.platform_file.memory import Region, WaitStates, joined, parse_siz
 from covp.chip.platform_file.model import Platform
 from covp.chip.platform_file.parts import AcceleratorSlot, Firmware, OpenOcd, PeripheralConfig, Qemu
 from covp.chip.platform_file.reader import (
+    every_platform,
     load_platform,
     platform_aliases,
     platform_names,
@@ -28,6 +29,7 @@ __all__ = [
     "Qemu",
     "Region",
     "WaitStates",
+    "every_platform",
     "first_problem",
     "joined",
     "load_platform",

@@ -31,6 +31,11 @@ def platform_names() -> list[str]:
     return sorted([*_file_names(), *platform_aliases()])
 
 
+def every_platform() -> list[Platform]:
+    """The platforms that come with covp, each once, without this machine."""
+    return [load_platform(name) for name in sorted(_file_names() - {"host"})]
+
+
 def _file_names() -> set[str]:
     return {path.stem for path in platforms_dir().glob("*.yaml")}
 

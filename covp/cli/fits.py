@@ -1,0 +1,158 @@
+"""``covp fits``: models on every platform: where they fit a budget, and what they cost there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from covp.base.request import BuildOptions, RunOptions
+from covp.chip.platform_file import load_platform
+from covp.cli import options
+from covp.cli.energy_report import in_joules
+from covp.cli.groups import GroupedCommand, option
+from covp.cli.output import echo, print_json, progress, warn
+from covp.cli.tables import print_table
+from covp.cli.verdict import equality
+from covp.evaluation.energy import Energy
+from covp.evaluation.fits import Limits, Placing, order
+from covp.evaluation.fits import fits as tried
+
+_COLUMNS = ("platform", "fits", "time", "cycles' error", "flash", "RAM", "energy", "bit-exact")
+
+
+@click.command(cls=GroupedCommand)
+@options.models
+@option(
+    "--budget",
+    default="",
+    metavar="ms=50,ram=64K",
+    heading="Target",
+    help="The most of one inference: ms, ram, flash, mj. The rows are sorted by the first of them.",
+)
+@options.platforms_or_all
+@options.accelerators
+@options.build_options()
+@options.run_options("seed", "check")
+@option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    heading="Report",
+    help="The table as a page too.",
+)
+@options.as_json
+def fits(
+    models: tuple[str, ...],
+    budget: str,
+    platforms: tuple[str, ...],
+    accelerators: tuple[str, ...],
+    build_options: BuildOptions,
+    run_options: RunOptions,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Try MODELS on every platform: which one fits, how fast it is there, in how much memory.
+
+    The outputs of one inference are compared with the reference; --check layers compares all
+    layers, as `covp run` does.
+    """
+    limits = Limits.read(budget)
+    boards = [load_platform(platform) for platform in platforms]
+    found: list[Placing] = []
+    with progress("running", len(models) * len(boards)) as advance:
+        for model in models:
+            for fit in tried(model, boards, accelerators, limits, build_options, run_options):
+                found.append(fit)
+                advance(f"{fit.trial.model} on {fit.trial.platform.name}")
+    found = order(found)
+    warn(warning for fit in found if fit.trial.result for warning in fit.trial.result.warnings)
+    if output is not None:
+        _write_page(output, budget, found)
+    if as_json:
+        rows = [fit.record() for fit in found]
+        print_json({"schema": "covp.fits/1", "budget": limits.limits, "rows": rows})
+    else:
+        for name in dict.fromkeys(fit.trial.model for fit in found):
+            _report(name, budget, [fit for fit in found if fit.trial.model == name])
+        if output is not None:
+            echo(f"{output}")
+    return 0 if all(f.trial.result.matches_reference for f in found if f.trial.result) else 1
+
+
+def _report(model: str, budget: str, found: Sequence[Placing]) -> None:
+    within = f" within {budget}" * bool(budget)
+    fitting = sum(fit.fits for fit in found)
+    echo(f"{model}: fits {fitting} of {len(found)} platforms{within}")
+    print_table(_COLUMNS, map(_row, found), left=2, drop=["bit-exact", "energy", "cycles' error"])
+    if any(fit.is_smaller for fit in found):
+        echo("(size): with --optimize size, as the fastest schedules take too much flash")
+    for fit in found:
+        if fit.trial.result is None:
+            echo(f"{fit.trial.platform.name}: {fit.reason}")
+    for fit in [fit for fit in found if fit.fits][:1]:
+        size = " --optimize size" * fit.is_smaller
+        echo(f"more of one: covp run {model} -p {fit.trial.platform.name}{size}")
+
+
+def _row(fit: Placing) -> list[object]:
+    name, says = fit.trial.platform.name, fit.short
+    says = f"yes{' (size)' * fit.is_smaller}" if says is None else f"NO: {says}"
+    result = fit.trial.result
+    if result is None:
+        return [name, says] + [None] * (len(_COLUMNS) - 2)
+    seconds, energy = result.profile.seconds, result.energy
+    return [
+        name,
+        says,
+        None if seconds is None else f"{seconds * 1e3:,.2f} ms",
+        _trust(fit),
+        result.memory.flash_bytes,
+        result.memory.ram_bytes,
+        in_joules(energy.joules) if isinstance(energy, Energy) else None,
+        equality([result]),
+    ]
+
+
+def _trust(fit: Placing) -> str | None:
+    """How far the cycles can be off."""
+    result = fit.trial.result
+    source = result.profile.sources.cycles if result else None
+    if source is None:
+        return None
+    if fit.trial.platform.is_lower_bound:
+        return "lower bound"
+    return "unchecked" if source.error is None else f"<{source.error:.1%}"
+
+
+def _write_page(path: Path, budget: str, found: Sequence[Placing]) -> None:
+    from covp.report.page import Cell, Column, Note, Section, Table, write_page
+
+    columns = [
+        Column("platform"),
+        Column("fits"),
+        Column("time", "ms", "~4", bar=True),
+        Column("error", "of the cycles"),
+        Column("flash", "bytes", ",", bar=True),
+        Column("RAM", "bytes", ",", bar=True),
+        Column("energy", "mJ", "~3", bar=True),
+        Column("bit-exact"),
+        Column("memory and core"),
+    ]
+    sections = []
+    for model in dict.fromkeys(fit.trial.model for fit in found):
+        rows = []
+        for fit in (fit for fit in found if fit.trial.model == model):
+            record, row = fit.record(), _row(fit)
+            milliseconds = record["seconds"] and record["seconds"] * 1e3
+            millijoules = record["energy_j"] and record["energy_j"] * 1e3
+            rows.append([
+                str(row[0]), Cell(str(row[1]), str(row[1]), fit.reason or ""), milliseconds,
+                _trust(fit), record["flash_bytes"], record["ram_bytes"], millijoules,
+                None if row[-1] is None else str(row[-1]), fit.trial.platform.description,
+            ])  # fmt: skip
+        note = f"one inference of {model}; budget: {budget or 'none'}; times are estimates"
+        sections.append(Section(model, [Note(note), Table("Platforms", columns, rows)]))
+    write_page(path, "Where it fits", sections)
