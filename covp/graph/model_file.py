@@ -21,7 +21,7 @@ def model_bytes(path: Path, suffix: str, remedy: str) -> bytes:
         ModelError: it is missing, unreadable or empty; one line.
     """
     if path.is_dir():
-        raise ModelError(f"{path}: is a directory; name a {suffix} file in it")
+        raise ModelError(f"{path}: is a directory; name an .onnx or .tflite file in it")
     try:
         data = read_file(path)
     except FileNotFoundError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,15 +30,42 @@ READERS: dict[str, Callable[[Path, Shapes | None], Graph]] = {".tflite": _tflite
 """Lower-case suffix to reader."""
 
 
-_KERAS = "save it as .tflite with tf.lite.TFLiteConverter, or as .onnx with tf2onnx"
-_TORCH = "save it as .onnx with torch.onnx.export(model, inputs, 'model.onnx')"
-FOREIGN = {
-    **dict.fromkeys((".h5", ".hdf5", ".keras", ".pb", ".savedmodel"), _KERAS),
-    **dict.fromkeys((".pt", ".pth", ".pt2", ".ptl", ".pte", ".jit"), _TORCH),
-    **dict.fromkeys((".safetensors", ".ckpt", ".npz"), "weights alone are no network: save it as "
-                    ".onnx or .tflite from the program that has it"),
+_KERAS = "python -m tf2onnx.convert --keras {path} --output model.onnx"
+_SAVED = "python -m tf2onnx.convert --saved-model {path} --output model.onnx"
+_FROZEN = "python -m tf2onnx.convert --graphdef {path} --output model.onnx"
+_TORCH = "torch.onnx.export(model, inputs, 'model.onnx')"
+_SKLEARN = "onnx.save(skl2onnx.to_onnx(model, samples[:1]), 'model.onnx')"
+_KNOWN = {
+    **dict.fromkeys((".h5", ".hdf5", ".keras"), ("a Keras model", f"export it: {_KERAS}")),
+    **dict.fromkeys((".savedmodel",), ("a SavedModel", f"export it: {_SAVED}")),
+    ".pb": ("a frozen TensorFlow graph", f"export it: {_FROZEN} --inputs x:0 --outputs y:0"),
+    **dict.fromkeys((".pt", ".pth", ".pt2", ".ptl", ".pte", ".jit"),
+                    ("a PyTorch file", f"export it in the program that has the model: {_TORCH}")),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib", ".sav"),
+                    ("a pickle, which covp never loads", f"export it where the model is: {_SKLEARN}")),
+    **dict.fromkeys((".safetensors", ".ckpt", ".npz"),
+                    ("weights alone, no network", "save .onnx or .tflite from the program that has it")),
 }  # fmt: skip
-"""Lower-case suffix of what other programs save to what makes a model file of it."""
+"""Lower-case suffix of what other programs save: what it is, and what makes a model file of it."""
+_CONTENT = {
+    b"\x89HDF": _KNOWN[".h5"],
+    b"PK\x03\x04": ("an archive, as PyTorch and Keras save", f"export it: {_TORCH}, or {_KERAS}"),
+    b"\x80\x02}q": _KNOWN[".pkl"], b"\x80\x03": _KNOWN[".pkl"], b"\x80\x04\x95": _KNOWN[".pkl"],
+    b"\x80\x05\x95": _KNOWN[".pkl"],
+}  # fmt: skip
+"""How files begin that are none of the above by their suffix."""
+
+
+def _foreign(path: Path) -> tuple[str, str] | None:
+    """What a path is that another program wrote, and how it becomes a model file; or None."""
+    if path.is_dir():
+        return _KNOWN[".savedmodel"] if (path / "saved_model.pb").exists() else None
+    if path.suffix.lower() in _KNOWN and path.exists():
+        return _KNOWN[path.suffix.lower()]
+    start = b""
+    with contextlib.suppress(OSError), path.open("rb") as stream:  # the reader says why
+        start = stream.read(4)
+    return next((known for magic, known in _CONTENT.items() if start.startswith(magic)), None)
 
 
 def read_model(path: Path, shapes: Shapes | None = None) -> Graph:
@@ -50,7 +79,9 @@ def read_model(path: Path, shapes: Shapes | None = None) -> Graph:
         UsageError: shapes are given and the file states its own.
         ModelError: the file cannot be read; one line.
     """
-    suffix = path.suffix.lower()
-    if suffix in FOREIGN and path.exists():
-        raise ModelError(f"{path}: covp reads .tflite and .onnx; {FOREIGN[suffix]}")
-    return READERS.get(suffix, _tflite)(path, shapes)
+    if (foreign := _foreign(path)) is not None:
+        what, how = foreign
+        raise ModelError(
+            f"{path}: {what}; covp reads .onnx and .tflite; {how.format(path=shlex.quote(str(path)))}"
+        )
+    return READERS.get(path.suffix.lower(), _tflite)(path, shapes)

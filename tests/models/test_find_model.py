@@ -1,5 +1,7 @@
 """What a model's name or path means, beside folders and files of a zoo model's name."""
 
+import pickle
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -34,8 +36,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("net.pt", "torch.onnx.export"), ("net.keras", "tf2onnx"), ("net.H5", "TFLiteConverter"),
+        ("net.pt", "torch.onnx.export"), ("net.pth", "torch.onnx.export"),
+        ("net.keras", "tf2onnx.convert --keras "), ("net.H5", "tf2onnx.convert --keras "),
         ("net.safetensors", "weights alone"), ("net.bin", "expected .tflite or .onnx"),
+        ("net.pkl", "skl2onnx"), ("net.joblib", "skl2onnx"), ("net.pb", "--graphdef"),
     ],
 )  # fmt: skip
 def test_what_other_programs_save_is_refused_with_what_makes_a_model_of_it(
@@ -45,6 +49,38 @@ def test_what_other_programs_save_is_refused_with_what_makes_a_model_of_it(
     with pytest.raises(ModelError) as caught:
         load_model(tmp_path / name)
     assert advice in str(caught.value) and ".onnx" in str(caught.value)
+
+
+class Trap:
+    """Unpickling it would leave a file."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Path.touch, (Path("unpickled"),))
+
+
+@pytest.mark.parametrize("name", ["net.pkl", "net.joblib", "net.onnx", "net.tflite", "net"])
+@pytest.mark.parametrize("protocol", [3, 4, 5])
+def test_a_pickle_is_never_loaded(folder: Path, name: str, protocol: int) -> None:
+    Path(name).write_bytes(pickle.dumps(Trap(), protocol))
+    with pytest.raises(ModelError, match="a pickle, which covp never loads") as caught:
+        load_model(f"./{name}")
+    assert "skl2onnx" in str(caught.value) and not Path("unpickled").exists()
+
+
+def test_content_of_other_programs_is_known_under_any_name(folder: Path) -> None:
+    """An HDF5 file (Keras) and a ZIP archive (PyTorch, Keras 3), and a SavedModel's folder."""
+    Path("a.tflite").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    with zipfile.ZipFile("b.onnx", "w") as archive:
+        archive.writestr("archive/data.pkl", b"weights")
+    Path("my model").mkdir()
+    Path("my model/saved_model.pb").touch()
+    for name, told in (
+        ("a.tflite", "a Keras model"),
+        ("b.onnx", "torch.onnx.export"),
+        ("my model", "--saved-model 'my model' "),
+    ):
+        with pytest.raises(ModelError, match=told):
+            load_model(f"./{name}")
 
 
 def test_a_path(content: bytes, folder: Path) -> None:
