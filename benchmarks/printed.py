@@ -8,8 +8,9 @@ A page quotes a benchmark between two comments, of which the first has its comma
     <!-- printed by: python benchmarks/int16.py -->
     <!-- end -->
 
-What the command prints is kept in benchmarks/results/printed, one file for each benchmark; the text
-between the comments is made of it. Exit status 1 where a benchmark fails, or a page differs.
+What the command prints is kept in benchmarks/results/printed, one file for each benchmark, or for
+each subcommand (papers_codai23 for `python benchmarks/papers.py codai23`); the text between the
+comments is made of it. Exit status 1 where a benchmark fails, or a page differs.
 """
 
 from __future__ import annotations
@@ -25,8 +26,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PRINTED = ROOT / "benchmarks" / "results" / "printed"
 QUOTED = re.compile(
-    r"<!-- printed by: (python benchmarks/(\w+)\.py.*?) -->\n(.*?)<!-- end -->", re.S
+    r"<!-- printed by: (python benchmarks/(\w+)\.py(?: ([a-z][\w-]*))?.*?) -->\n(.*?)<!-- end -->",
+    re.S,
 )
+
+
+def name_of(found: re.Match[str]) -> str:
+    """Return the benchmark's name, such as int16, with its subcommand: papers_cmsis_nn."""
+    return "_".join(filter(None, found.groups()[1:3])).replace("-", "_")
 
 
 def pages() -> list[Path]:
@@ -45,7 +52,7 @@ def quotes() -> Iterator[tuple[Path, str, str, str]]:
     """Yield page, command, name of the benchmark and the text of each quotation."""
     for page in pages():
         for found in QUOTED.finditer(page.read_text(encoding="utf-8")):
-            yield page, found[1], found[2], found[3]
+            yield page, found[1], name_of(found), found[4]
 
 
 def differing() -> list[str]:
@@ -79,7 +86,7 @@ def write() -> None:
     """Make each quotation of what was printed last."""
 
     def renewed(found: re.Match[str]) -> str:
-        file = PRINTED / f"{found[2]}.txt"
+        file = PRINTED / f"{name_of(found)}.txt"
         if not file.exists():
             return found[0]
         text = as_markdown(file.read_text(encoding="utf-8"))

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from covp.graph.graph import Graph, Op
 from covp.graph.tflite import read_tflite
 from covp.graph.zoo.tflite_writer import write_tflite
 from covp.testing.tensors import int8
+from tests import action
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -174,25 +174,36 @@ def test_the_job_of_ci_runs(tmp_path: Path) -> None:
     steps = yaml.safe_load(text)["jobs"]["figures"]["steps"]
     (install,) = (step["run"] for step in steps if "pip install" in step.get("run", ""))
     assert re.search(r"ziglang==\d", install), "the compiler is pinned"
-    script = "\n".join(step["run"] for step in steps if step.get("run", "").startswith("covp"))
-    (tmp_path / "covp").write_text(f"#!{sys.executable}\nfrom covp.cli.main import main\nmain()\n")
-    (tmp_path / "covp").chmod(0o755)
+    (script,) = (step["run"] for step in steps if step.get("run", "").startswith("covp"))
+    (use,) = (step for step in steps if step.get("uses", "").startswith("./covp/"))
+    assert DOCS.parent / use["uses"].removeprefix("./covp/") == action.PATH.parent
+    given = {key: str(value) for key, value in use["with"].items() if key != "comment"}
+    ours = action.Action(tmp_path, given)
     (tmp_path / "model.tflite").symlink_to(zoo.find("kws").path)
-    (make,) = blocks("ci.md", "sh")
-    summary = tmp_path / "summary.md"
+    make, elsewhere = blocks("ci.md", "sh")
     environment = {
         **os.environ,
-        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": str(DOCS.parent),
-        "GITHUB_STEP_SUMMARY": str(summary),
     }
-    for lines in (make.partition("git add")[0], script):
+    for lines in (make.partition("git add")[0], script, elsewhere):
         done = subprocess.run(
             ["bash", "-eo", "pipefail", "-c", lines],
             cwd=tmp_path, env=environment, capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-    assert "## covp check: passed" in summary.read_text()
+    done = ours.run("Check")
+    assert done.returncode == 0, done.stderr
+    assert ours.run("Verdict").returncode == 0
+    assert "## covp check: passed" in ours.summary.read_text()
+    assert (tmp_path / "summary.md").read_text() == ours.summary.read_text()
+
+
+def test_the_page_of_ci_has_the_inputs_of_the_action() -> None:
+    text = (DOCS / "ci.md").read_text(encoding="utf-8")
+    table = text.partition("| input of the action |")[2].partition("\n\n")[0]
+    inputs = yaml.safe_load(action.PATH.read_text(encoding="utf-8"))["inputs"]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, re.M) == list(inputs)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -15,7 +15,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 if not (ROOT / "benchmarks").is_dir():
     pytest.skip("not in a checkout", allow_module_level=True)
-SAME_EVERYWHERE = ("int16", "int4", "attention", "codai22_network", "two_core_example", "streaming")
+PAPERS = ("codai23", "codai22", "microtvm", "cmsis_nn", "mlperf_tiny")
+SAME_EVERYWHERE = (
+    *("int16", "int4", "attention", "codai22_network", "two_core_example", "streaming"),
+    *(f"papers_{paper}" for paper in PAPERS),
+)
 """Benchmarks of seconds that print counts alone."""
 
 
