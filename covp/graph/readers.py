@@ -35,31 +35,32 @@ _SAVED = "python -m tf2onnx.convert --saved-model {path} --output model.onnx"
 _FROZEN = "python -m tf2onnx.convert --graphdef {path} --output model.onnx"
 _TORCH = "torch.onnx.export(model, inputs, 'model.onnx')"
 _SKLEARN = "onnx.save(skl2onnx.to_onnx(model, samples[:1]), 'model.onnx')"
+_KERAS_FILE = ("a Keras model", f"export it: {_KERAS}")
+_FOLDER = ("a SavedModel", f"export it: {_SAVED}")
+_PICKLE = ("a pickle, which covp never loads", f"export it where the model is: {_SKLEARN}")
+_TORCH_FILE = ("a PyTorch file", f"export it in the program that has the model: {_TORCH}")
+_WEIGHTS = ("weights alone, no network", "save a model in the program that has it")
 _KNOWN = {
-    **dict.fromkeys((".h5", ".hdf5", ".keras"), ("a Keras model", f"export it: {_KERAS}")),
-    **dict.fromkeys((".savedmodel",), ("a SavedModel", f"export it: {_SAVED}")),
+    **dict.fromkeys((".h5", ".hdf5", ".keras"), _KERAS_FILE),
+    ".savedmodel": _FOLDER,
     ".pb": ("a frozen TensorFlow graph", f"export it: {_FROZEN} --inputs x:0 --outputs y:0"),
-    **dict.fromkeys((".pt", ".pth", ".pt2", ".ptl", ".pte", ".jit"),
-                    ("a PyTorch file", f"export it in the program that has the model: {_TORCH}")),
-    **dict.fromkeys((".pkl", ".pickle", ".joblib", ".sav"),
-                    ("a pickle, which covp never loads", f"export it where the model is: {_SKLEARN}")),
-    **dict.fromkeys((".safetensors", ".ckpt", ".npz"),
-                    ("weights alone, no network", "save .onnx or .tflite from the program that has it")),
-}  # fmt: skip
+    **dict.fromkeys((".pt", ".pth", ".pt2", ".ptl", ".pte", ".jit"), _TORCH_FILE),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib", ".sav"), _PICKLE),
+    **dict.fromkeys((".safetensors", ".ckpt", ".npz"), _WEIGHTS),
+}
 """Lower-case suffix of what other programs save: what it is, and what makes a model file of it."""
 _CONTENT = {
-    b"\x89HDF": _KNOWN[".h5"],
-    b"PK\x03\x04": ("an archive, as PyTorch and Keras save", f"export it: {_TORCH}, or {_KERAS}"),
-    b"\x80\x02}q": _KNOWN[".pkl"], b"\x80\x03": _KNOWN[".pkl"], b"\x80\x04\x95": _KNOWN[".pkl"],
-    b"\x80\x05\x95": _KNOWN[".pkl"],
-}  # fmt: skip
+    b"\x89HDF": _KERAS_FILE,
+    b"PK\x03\x04": ("an archive, as of PyTorch or Keras", f"export it: {_TORCH}, or {_KERAS}"),
+    **dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04\x95", b"\x80\x05\x95"), _PICKLE),
+}
 """How files begin that are none of the above by their suffix."""
 
 
 def _foreign(path: Path) -> tuple[str, str] | None:
     """What a path is that another program wrote, and how it becomes a model file; or None."""
     if path.is_dir():
-        return _KNOWN[".savedmodel"] if (path / "saved_model.pb").exists() else None
+        return _FOLDER if (path / "saved_model.pb").exists() else None
     if path.suffix.lower() in _KNOWN and path.exists():
         return _KNOWN[path.suffix.lower()]
     start = b""
@@ -81,7 +82,6 @@ def read_model(path: Path, shapes: Shapes | None = None) -> Graph:
     """
     if (foreign := _foreign(path)) is not None:
         what, how = foreign
-        raise ModelError(
-            f"{path}: {what}; covp reads .onnx and .tflite; {how.format(path=shlex.quote(str(path)))}"
-        )
+        how = how.format(path=shlex.quote(str(path)))
+        raise ModelError(f"{path}: {what}; covp reads .onnx and .tflite; {how}")
     return READERS.get(path.suffix.lower(), _tflite)(path, shapes)
