@@ -35,6 +35,7 @@ SECTIONS = {
         "bisect": "Find a model's first wrong layer, function and line.",
         "check": "Fail where figures got worse than a baseline's.",
         "calibrate": "Fit a timing model to measured cycles.",
+        "reproduce": "Run a saved run again, and say what differs.",
     },
     "Ship": {
         "export": "Write a model as a C project for a build system.",

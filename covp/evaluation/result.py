@@ -23,6 +23,7 @@ from covp.evaluation.energy import Energy, estimate_energy
 from covp.evaluation.estimates import doubtful_units
 from covp.evaluation.lifetimes import arena_tensors, live_bytes
 from covp.evaluation.memory_map import NO_MEMORY_MAP, MemoryMap
+from covp.evaluation.origin import origin_record
 from covp.evaluation.roofs import core_record, unit_records
 from covp.evaluation.sample import Sample
 from covp.graph.arithmetic import whose
@@ -207,6 +208,9 @@ class Evaluation:
                 for tensor, array in zip(self.program.outputs, self.outputs, strict=True)
             ],
             "data": self.data.record() if self.data else None,
+            "origin": origin_record(
+                self.build, self.sample, self.toolchain, self.device, self.check
+            ),
         }
 
     def _described(self, layer: ProgramLayer, live: int) -> dict[str, Any]:

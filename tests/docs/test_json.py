@@ -103,6 +103,7 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
         ("fits", "kws", "-p", "hifive1", "-p", "riscv32", "-p", "nrf52840"),
         ("fits", "kws", "-p", "riscv32", "--budget", "ms=1,ram=64K"),
     ],
+    "covp.reproduce/1": [],
     "covp.tune/1": [("tune", "toycar", "-p", "riscv32", "--trials", "1")],
     "covp.verify/1": [
         ("verify", "gemm", "--examples", "10", "--seconds", "300", "--model", "toycar")
@@ -159,6 +160,15 @@ def test_a_schema_is_what_is_printed(
     if section == "covp.check/1":
         run = call(capsys, "run", "toycar", "-p", "riscv32")
         Path("results.json").write_text(json.dumps(run))
+    if section == "covp.reproduce/1":
+        run = call(capsys, "run", "toycar", "-p", "riscv32")
+        run["origin"]["covp"]["commit"], run["outputs"][0]["scale"] = "", 0.5
+        Path("run.json").write_text(json.dumps(run))
+        with pytest.raises(SystemExit):
+            main(["reproduce", "run.json", "--json"])
+        document = json.loads(capsys.readouterr().out)
+        assert check(section, document) == set(described(section))
+        return
     documents = [call(capsys, *arguments) for arguments in CALLS[section]]
     assert {document["schema"] for document in documents} == {section}
     seen = {key for document in documents for key in check(section, document)}

@@ -1,0 +1,120 @@
+"""`origin_record`: all that a run's figures depend on, so that it can be run again."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from covp.base.request import DEFAULT_BUILD, BuildOptions
+from covp.chip.platform_file import Platform, load_platform, platform_names
+from covp.compilers.toolchain import get_toolchain
+from covp.evaluation.builder import Build
+from covp.evaluation.check import Check
+from covp.evaluation.platform_content import platform_content
+from covp.evaluation.sample import Sample
+
+_FILE = re.compile(r"(?:\w+=)?(.+\.py):")
+
+
+def origin_record(
+    made: Build, sample: Sample, compiler: str, device: str, check: Check
+) -> dict[str, Any]:
+    """The key ``origin`` of the JSON document ``covp.run/1`` of docs/json.md.
+
+    Args:
+        made: what ran.
+        sample: its inputs.
+        compiler: name and version.
+        device: what it ran on.
+        check: how it was compared.
+    """
+    flags = (*get_toolchain(made.toolchain, made.platform.core).driver().compile_flags,)
+    schedules = [(layer.index, layer.target, layer.schedule) for layer in made.program.layers]
+    return {
+        "covp": {"version": version("covp"), "commit": commit()},
+        "model": _model(made),
+        "platform": _platform(made.platform),
+        "accelerators": [_accelerator(request) for request in made.accelerators],
+        "inputs": {
+            "seed": None if sample.name == "given" else sample.seed,
+            "sha256": _digest(b"".join(array.tobytes() for array in sample.inputs)),
+        },
+        "compiler": {"version": compiler, "flags": [*flags, *made.program.flags]},
+        "schedules_sha256": _digest(json.dumps(schedules).encode()),
+        "build": _stated(made.options),
+        "run": {
+            "device": device,
+            "check": check.level,
+            "sanitize": check.sanitized,
+            "ubsan": check.ubsan,
+        },
+    }
+
+
+def _stated(options: BuildOptions) -> dict[str, Any]:
+    """The options that are not the usual ones, as JSON."""
+    given, usual = msgspec.to_builtins(options), msgspec.to_builtins(DEFAULT_BUILD)
+    return {name: value for name, value in given.items() if value != usual[name]}
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _platform(platform: Platform) -> dict[str, Any]:
+    """Its name and content; the content itself unless it comes with covp."""
+    known = platform.name in platform_names() and load_platform(platform.name) == platform
+    return {
+        "name": platform.name,
+        "content_key": platform_content(platform),
+        "content": None if known else msgspec.to_builtins(platform),
+    }
+
+
+def _accelerator(request: str) -> dict[str, Any]:
+    """As it was requested, and the content of its file if it is in one."""
+    file = _FILE.match(request)
+    return {"request": request, "sha256": _of_file(Path(file[1])) if file else None}
+
+
+def _model(made: Build) -> dict[str, Any]:
+    """Its zoo name or path, and the content of its file; null for a graph made in memory."""
+    origin = made.graph.origin
+    if origin is None:
+        return {"name": made.model, "sha256": None, "shapes": {}}
+    return {
+        "name": str(origin.path.absolute()) if made.source == "file" else made.model,
+        "sha256": _of_file(origin.path),
+        "shapes": {name: list(shape) for name, shape in origin.shapes.items()},
+    }
+
+
+def _of_file(path: Path) -> str | None:
+    """None where it is gone."""
+    try:
+        return _digest(path.read_bytes())
+    except OSError:
+        return None
+
+
+@functools.cache
+def commit() -> str | None:
+    """The commit of covp's checkout, with "-dirty" after changes; None where it is installed."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    words = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    command = ["git", "-C", str(root), *words]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None

@@ -1,0 +1,150 @@
+"""`reproduce`: a saved run once more, and what differs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from numpy.typing import NDArray
+
+from covp.base.arguments import read_file
+from covp.base.request import BuildOptions, RunOptions
+from covp.chip.platform_file import Platform, load_platform
+from covp.errors import UsageError
+from covp.evaluation.builder import build
+from covp.evaluation.runner import run
+from covp.evaluation.sample import Sample
+from covp.evaluation.schedules import schedules_of
+
+_NO_FIGURES = ("simulation_seconds", "check.seconds", "check.source.seconds", "warnings")
+"""Times of this machine, and texts."""
+_CAUSES = ("origin.", "toolchain", "schedules.", "covp_version")
+"""What the figures depend on."""
+
+
+class _Model(msgspec.Struct):
+    name: str
+    sha256: str | None
+    shapes: dict[str, tuple[int, ...]]
+
+
+class _Platform(msgspec.Struct):
+    name: str
+    content: dict[str, Any] | None
+
+
+class _Accelerator(msgspec.Struct):
+    request: str
+
+
+class _Inputs(msgspec.Struct):
+    seed: int | None
+
+
+class _Origin(msgspec.Struct):
+    model: _Model
+    platform: _Platform
+    accelerators: list[_Accelerator]
+    inputs: _Inputs
+    build: BuildOptions
+    run: RunOptions
+
+
+class _Run(msgspec.Struct, tag_field="schema", tag="covp.run/1"):
+    origin: _Origin | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A value of a run's document that is another one now.
+
+    Attributes:
+        key: such as "memory.flash_bytes", "layers[3].cycles", "origin.compiler.version".
+        then, now: the values; None where there was or is none.
+    """
+
+    key: str
+    then: Any
+    now: Any
+
+    @property
+    def is_cause(self) -> bool:
+        """Whether it is of what the figures depend on, not one of them."""
+        return self.key.startswith(_CAUSES)
+
+
+def reproduce(path: Path, inputs: Sequence[NDArray[Any]] = ()) -> tuple[int, list[Difference]]:
+    """Run again what a document of ``covp run --json`` records.
+
+    Args:
+        path: of the document.
+        inputs: one array per input, where the recorded run had given ones.
+
+    Returns:
+        The number of values that were compared, and those that differ, causes first.
+
+    Raises:
+        UsageError: the file is no such document, records no origin, or its inputs were given.
+        CovpError: the model, the platform or an accelerator is gone, or does not run.
+    """
+    text = read_file(path)
+    try:
+        then, saved = msgspec.json.decode(text), msgspec.json.decode(text, type=_Run)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: not the JSON of one `covp run`: {error}") from None
+    origin = saved.origin
+    if origin is None:
+        raise UsageError(f"{path}: written before runs recorded their origin; make it anew")
+    if origin.model.sha256 is None:
+        raise UsageError(f"{path}: its model was made in memory, not read from a file")
+    if origin.inputs.seed is None and not inputs:
+        raise UsageError(f"{path}: its inputs were given, not random: name them with --input")
+    now = _again(origin, inputs)
+    return _compared(then, now)
+
+
+def _again(origin: _Origin, inputs: Sequence[NDArray[Any]]) -> dict[str, Any]:
+    """The document of the same run now."""
+    content = origin.platform.content
+    if content is None:
+        board = load_platform(origin.platform.name)
+    else:
+        board = msgspec.convert(content, Platform)
+    options = msgspec.structs.replace(origin.build, shapes=origin.model.shapes)
+    schedules = schedules_of(board, options, origin.run.device)
+    requests = [unit.request for unit in origin.accelerators]
+    made = build(origin.model.name, board, requests, options, schedules=schedules)
+    seed = origin.inputs.seed or 0
+    sample = Sample.of(made.graph, inputs) if inputs else Sample.random(made.graph, seed)
+    document: dict[str, Any] = json.loads(json.dumps(run(made, sample, origin.run).record()))
+    return document
+
+
+def _compared(then: Any, now: Any) -> tuple[int, list[Difference]]:
+    before, after = dict(_flat(then, "")), dict(_flat(now, ""))
+    # what the present covp does not record, or the former did not, is no difference
+    shared = [key for key in before if key in after]
+    lost = sorted(key for key in {*before} ^ {*after} if "[" in key)
+    keys = [key for key in (*shared, *lost) if not key.startswith(_NO_FIGURES)]
+    found = [
+        Difference(key, before.get(key), after.get(key))
+        for key in keys
+        if key not in before or key not in after or before[key] != after[key]
+    ]
+    return len(keys), sorted(found, key=lambda one: not one.is_cause)
+
+
+def _flat(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Each plain value of a document, with its key."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            yield from _flat(inner, f"{key}.{name}" if key else name)
+    elif isinstance(value, list) and value:
+        for index, inner in enumerate(value):
+            yield from _flat(inner, f"{key}[{index}]")
+    else:
+        yield key, value
