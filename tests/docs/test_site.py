@@ -29,6 +29,7 @@ SAMPLE = (
     "accuracy",
     "energy",
     "architecture",
+    "real-boards",
 )
 UNCUT = {"index": 1}
 """Pages of which so many tables are shown whole, without a scroll box."""
