@@ -177,6 +177,48 @@ DIAGRAMS = {
         "graph|shapes folded",
         "C|check of every layer",
     ),
+    "flow-ci": (
+        "in each job",
+        "covp compare|--json > results.json",
+        "covp check|against baseline.json",
+        "summary|Markdown",
+        "exit status|1 where it got worse",
+    ),
+    "flow-devices": (
+        "--device",
+        "virtual, host|this machine",
+        "gdb:qemu|another emulator",
+        "rtl|the core's Verilog",
+        "gdb:, openocd:|boards",
+    ),
+    "flow-two-cores": (
+        "one memory, turns of some cycles",
+        "recording|samples in time",
+        "sensor|takes samples",
+        "shared memory|of both cores",
+        "main|classifies",
+    ),
+    "flow-retiming": (
+        "one run, many designs",
+        "covp run|once, recorded",
+        "record|blocks and jobs",
+        "parameters of time|clock, wait states",
+        "cycles|of each design",
+    ),
+    "flow-data": (
+        "covp run --data",
+        "samples|x_test.npy",
+        "virtual device|every sample",
+        "outputs|beside the labels",
+        "accuracy|top-1, AUC, error",
+    ),
+    "flow-streaming": (
+        "covp run --streaming",
+        "new rows|of the stream",
+        "layers|on new rows alone",
+        "states|old rows, in the arena",
+        "output|of the whole window",
+    ),
 }
 """A name to the caption, and boxes from left to right, each of a title and a line."""
 STYLE = (

@@ -90,11 +90,13 @@ def test_a_benchmark_prints_it_again(printed: ModuleType, name: str) -> None:
 
 WITH_COMMANDS = (
     "boards.md",
+    "ci.md",
     "firmware.md",
     "getting-started.md",
     "guide-estimate.md",
     "onnx.md",
     "report.md",
+    "streaming.md",
     "sweep.md",
     "tflite.md",
     "timeline.md",
@@ -134,7 +136,7 @@ def test_figures_of_another_compiler_are_the_same_and_others_are_not(printed: Mo
 @pytest.mark.costly
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_commands_print_it_again(printed: ModuleType, page: str) -> None:
-    if any(zoo.find(name).source != "official" for name in ("kws", "vww", "toycar")):
+    if any(zoo.find(name).source != "official" for name in ("kws", "vww", "toycar", "sww")):
         pytest.skip("the figures are those of the official models: set COVP_MODEL_DIR")
     for name, output in printed.printed_by_page(ROOT / "docs" / page):
         kept = (ROOT / f"benchmarks/results/printed/{name}.txt").read_text(encoding="utf-8")
