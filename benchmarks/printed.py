@@ -1,39 +1,66 @@
-"""What benchmarks printed last, in the pages of docs/ that quote it.
+"""What benchmarks and commands printed last, in the pages of docs/ that quote it.
 
     python benchmarks/printed.py int16 streaming    run them and write what they print
+    python benchmarks/printed.py sweep.md           run the commands that this page quotes
     python benchmarks/printed.py --check            compare the pages with what is written
 
-A page quotes a benchmark between two comments, of which the first has its command:
+A page quotes a benchmark, or a command, between two comments, of which the first has its command:
 
     <!-- printed by: python benchmarks/int16.py -->
     <!-- end -->
 
-What the command prints is kept in benchmarks/results/printed, one file for each benchmark, or for
-each subcommand (papers_codai23 for `python benchmarks/papers.py codai23`); the text between the
-comments is made of it. Exit status 1 where a benchmark fails, or a page differs.
+What the command prints is kept in benchmarks/results/printed, one file for each, or for each
+subcommand; the text between the comments is made of it. Commands other than benchmarks are lines
+for a shell, executed in the order of the page in a folder with the files of FILES; `covp` in them
+is this checkout's. Exit status 1 where one fails, or a page differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PRINTED = ROOT / "benchmarks" / "results" / "printed"
-QUOTED = re.compile(
-    r"<!-- printed by: (python benchmarks/(\w+)\.py(?: ([a-z][\w-]*))?.*?) -->\n(.*?)<!-- end -->",
-    re.S,
-)
+QUOTED = re.compile(r"<!-- printed by: ([^\n]*?) -->\n(.*?)<!-- end -->", re.S)
+FILES = {
+    "onnx.md": {"net.py": "python"},
+    "sweep.md": {"sweep.yaml": "yaml"},
+    "tutorial-accelerator.md": {"depthwise.py": "python"},
+}
+"""Pages whose commands use files: each is the page's first block of that language."""
+TIMES = re.compile(r"[\d.]+ m?s\b with|\bin [\d.]+ m?s\b|(?<=\s)\d\.\d\d s(?=\s)|[\d.]+ MB\b")
+"""Times of the machine, and rounded sizes of files."""
+TOOLS = re.compile(r".*(?:LiteRT|onnxruntime|tuned schedules|schedules tuned).*\n?|, zig [\d.]+")
+"""What depends on the tools that are installed."""
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
-def name_of(found: re.Match[str]) -> str:
-    """Return the benchmark's name, such as int16, with its subcommand: papers_cmsis_nn."""
-    return "_".join(filter(None, found.groups()[1:3])).replace("-", "_")
+def name_of(command: str) -> str:
+    """Return the name of a benchmark (int16) and its subcommand (papers_cmsis_nn), if any.
+
+    Of a line for a shell it is made of the last command.
+    """
+    if found := re.match(r"python benchmarks/(\w+)\.py(?: ([a-z][\w-]*))?", command):
+        return "_".join(filter(None, found.groups())).replace("-", "_")
+    return re.sub(r"[^a-z0-9]+", "-", command.split("&& ")[-1].lower())[:80].strip("-")
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two runs agree: words to the letter, figures within 2 % (versions of compilers)."""
+    texts = [TOOLS.sub("", TIMES.sub("", text)) for text in (one, other)]
+    words = [NUMBER.sub("0", re.sub("─+", "", text)).split() for text in texts]
+    if words[0] != words[1]:
+        return False
+    numbers = [[float(n.replace(",", "")) for n in NUMBER.findall(text)] for text in texts]
+    return all(abs(a - b) <= 0.02 * max(a, b) + 0.01 for a, b in zip(*numbers, strict=True))
 
 
 def pages() -> list[Path]:
@@ -52,7 +79,7 @@ def quotes() -> Iterator[tuple[Path, str, str, str]]:
     """Yield page, command, name of the benchmark and the text of each quotation."""
     for page in pages():
         for found in QUOTED.finditer(page.read_text(encoding="utf-8")):
-            yield page, found[1], name_of(found), found[4]
+            yield page, found[1], name_of(found[1]), found[2]
 
 
 def differing() -> list[str]:
@@ -82,11 +109,51 @@ def run(name: str) -> int:
     return done.returncode
 
 
+def printed_by_page(page: Path) -> Iterator[tuple[str, str]]:
+    """Run the commands that a page quotes; yield the name and the output of each."""
+    from covp.graph import zoo
+
+    text = page.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "examples").symlink_to(ROOT / "examples")
+        kws = zoo.find("kws").path
+        if kws is not None:
+            (folder / "net.tflite").symlink_to(kws)
+        for file, language in FILES.get(page.name, {}).items():
+            found = re.search(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+            assert found is not None, f"{page.name}: no block of {language}"
+            (folder / file).write_text(found[1], encoding="utf-8")
+        tools = folder / ".bin"
+        tools.mkdir()
+        covp = tools / "covp"
+        covp.write_text(f"#!{sys.executable}\nfrom covp.cli.main import main\nmain()\n")
+        covp.chmod(0o755)
+        path = f"{tools}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+        for command in [found[1] for found in QUOTED.finditer(text)]:
+            if not command.startswith("python benchmarks/"):
+                done = subprocess.run(
+                    ["bash", "-eo", "pipefail", "-c", command],
+                    cwd=folder, env=environment, capture_output=True, text=True,
+                )  # fmt: skip
+                if done.returncode:
+                    sys.exit(f"{page.name}: {command}: {done.stderr[-2000:]}")
+                yield name_of(command), done.stdout
+
+
+def run_page(name: str) -> int:
+    """Keep what the commands of a page print."""
+    for file, output in printed_by_page(ROOT / "docs" / name):
+        (PRINTED / f"{file}.txt").write_text(output, encoding="utf-8")
+    return 0
+
+
 def write() -> None:
     """Make each quotation of what was printed last."""
 
     def renewed(found: re.Match[str]) -> str:
-        file = PRINTED / f"{name_of(found)}.txt"
+        file = PRINTED / f"{name_of(found[1])}.txt"
         if not file.exists():
             return found[0]
         text = as_markdown(file.read_text(encoding="utf-8"))
@@ -99,14 +166,16 @@ def write() -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="BENCHMARK", help="to run, such as int16")
+    parser.add_argument(
+        "names", nargs="*", metavar="BENCHMARK", help="to run, such as int16, or a page"
+    )
     parser.add_argument("--check", action="store_true", help="only compare")
     given = parser.parse_args()
     if given.check:
         found = differing()
         print("\n".join(found) or "all pages are what was printed")
         return 1 if found else 0
-    status = {name: run(name) for name in given.names}
+    status = {name: run_page(name) if name.endswith(".md") else run(name) for name in given.names}
     write()
     for name in filter(status.get, status):
         print(f"{name}: exit status {status[name]}")

@@ -23,6 +23,12 @@ _FOLDER = re.compile(r"(pip install (?!-e)(?:[\w=]+(?:\.\d+)* )*'?)(?:\.\.?/covp
 """What pip installs covp from on the pages: its folder, or one beside the reader's."""
 
 
+WIDE = frozenset(
+    {"boards.md", "getting-started.md", "onnx.md", "sweep.md", "tutorial-accelerator.md"}
+)
+"""Pages with wide output, which take the place of the table of contents beside them."""
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Make index.md of the README, and a page of each notebook in examples."""
     from mkdocs.structure.files import File
@@ -48,6 +54,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     Links that leave the site become plain text, and covp is installed from where it is.
     """
+    if page.file.src_uri in WIDE:
+        page.meta["hide"] = ["toc"]
     markdown = install_from(INSTALL, markdown)
     markdown = re.sub(r"^::: ([\w.]+)\.\*$", _modules, markdown, flags=re.M)
     markdown = re.sub("^::: commands$", lambda _: "\n".join(sections(covp)), markdown, flags=re.M)

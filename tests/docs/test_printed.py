@@ -1,4 +1,4 @@
-"""Pages that quote benchmarks: the text is what the benchmark printed last."""
+"""Pages that quote benchmarks and commands: the text is what they printed last."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from covp.graph import zoo
 
 ROOT = Path(__file__).parents[2]
 if not (ROOT / "benchmarks").is_dir():
@@ -88,3 +90,58 @@ def test_a_benchmark_prints_it_again(printed: ModuleType, name: str) -> None:
         [sys.executable, *command.split()[1:]], cwd=ROOT, capture_output=True, text=True
     )
     assert done.stdout == (ROOT / f"benchmarks/results/printed/{name}.txt").read_text("utf-8")
+
+
+WITH_COMMANDS = (
+    "boards.md",
+    "ci.md",
+    "firmware.md",
+    "getting-started.md",
+    "guide-estimate.md",
+    "onnx.md",
+    "report.md",
+    "streaming.md",
+    "sweep.md",
+    "tflite.md",
+    "timeline.md",
+    "tutorial-accelerator.md",
+)
+"""Pages that quote what commands of covp print."""
+
+
+def commands(printed: ModuleType, page: str) -> list[str]:
+    found = [command for file, command, _, _ in printed.quotes() if file.name == page]
+    return [command for command in found if not command.startswith("python benchmarks/")]
+
+
+def test_a_quoted_command_stands_on_its_page(printed: ModuleType) -> None:
+    pages = {
+        file.name
+        for file, command, _, _ in printed.quotes()
+        if not command.startswith("python benchmarks/")
+    }
+    assert pages == set(WITH_COMMANDS)
+    for page in WITH_COMMANDS:
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        visible = re.sub(r"<!--.*?-->", "", text)
+        for command in commands(printed, page):
+            assert command.split("&& ")[-1] in visible, f"{page}: {command}"
+
+
+def test_figures_of_another_compiler_are_the_same_and_others_are_not(printed: ModuleType) -> None:
+    text = "kws, zig 0.17.1\n──\n total  6,866,863  0.04 s \nsimulated in 22 ms with 5 trips\n"
+    other = "kws, zig 0.16.0\n─\n total 6,800,000 0.11 s \nsimulated in 1.2 s with 5 trips\n"
+    assert printed.same(text, other)
+    assert not printed.same(text, other.replace("6,800,000", "6,600,000"))
+    assert not printed.same(text, other.replace("total", "sum"))
+    assert not printed.same(text, other.replace("5 trips", "6 trips"))
+
+
+@pytest.mark.costly
+@pytest.mark.parametrize("page", WITH_COMMANDS)
+def test_commands_print_it_again(printed: ModuleType, page: str) -> None:
+    if any(zoo.find(name).source != "official" for name in ("kws", "vww", "toycar", "sww")):
+        pytest.skip("the figures are those of the official models: set COVP_MODEL_DIR")
+    for name, output in printed.printed_by_page(ROOT / "docs" / page):
+        kept = (ROOT / f"benchmarks/results/printed/{name}.txt").read_text(encoding="utf-8")
+        assert printed.same(kept, output), f"{page}: {name}\n{output}"

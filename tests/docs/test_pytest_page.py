@@ -30,11 +30,15 @@ def project(tmp_path, text):
 
 
 @pytest.mark.costly
-def test_the_example_finds_the_first_bug(project):
+def test_the_example_finds_the_first_bug(project, text):
     sanitized = project.run("--covp-sanitize")
     assert re.search(
         r"out-of-bounds read .*\(dot\.c:7\): .*\b[ab], which has 0 bytes", sanitized.out
     )
+    hexadecimal = re.compile(r"0x[0-9a-f]+")
+    printed = hexadecimal.sub("0x", sanitized.out)
+    for line in hexadecimal.sub("0x", block(text, "text")).splitlines():
+        assert line in printed
 
 
 @pytest.mark.slow

@@ -24,8 +24,7 @@ class Finding:
         where: platform, device and compiler of the wrong build, such as "riscv32 zig".
         input, input_name: number of the input, from 1, and what it is.
         layer, op, target, function, index: of the layer, see `covp.codegen.program.ProgramLayer`;
-        empty
-            where it is none.
+            empty where it is none.
         tensor: the one that is wrong; empty for a fault.
         element: index of its first wrong element.
         got, wanted: that element.
