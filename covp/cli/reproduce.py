@@ -11,7 +11,7 @@ from covp.cli import options
 from covp.cli.groups import GroupedCommand
 from covp.cli.output import echo, print_json, progress
 from covp.evaluation.data.files import read_array
-from covp.evaluation.reproduce import Difference
+from covp.evaluation.reproduce import ChangedValue
 from covp.evaluation.reproduce import reproduce as run_again
 
 _SHOWN = 12
@@ -44,7 +44,7 @@ def reproduce(file: Path, inputs: tuple[str, ...], as_json: bool) -> int:
     return 1 if figures else 0
 
 
-def _report(compared: int, found: list[Difference], figures: list[Difference]) -> None:
+def _report(compared: int, found: list[ChangedValue], figures: list[ChangedValue]) -> None:
     causes = [one for one in found if one.is_cause]
     if figures:
         echo(f"DIFFERS: {len(figures)} of {compared:,} values are not those of the file")

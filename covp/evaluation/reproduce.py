@@ -59,7 +59,7 @@ class _Run(msgspec.Struct, tag_field="schema", tag="covp.run/1"):
 
 
 @dataclass(frozen=True)
-class Difference:
+class ChangedValue:
     """A value of a run's document that is another one now.
 
     Attributes:
@@ -77,7 +77,7 @@ class Difference:
         return self.key.startswith(_CAUSES)
 
 
-def reproduce(path: Path, inputs: Sequence[NDArray[Any]] = ()) -> tuple[int, list[Difference]]:
+def reproduce(path: Path, inputs: Sequence[NDArray[Any]] = ()) -> tuple[int, list[ChangedValue]]:
     """Run again what a document of ``covp run --json`` records.
 
     Args:
@@ -124,14 +124,14 @@ def _again(origin: _Origin, inputs: Sequence[NDArray[Any]]) -> dict[str, Any]:
     return document
 
 
-def _compared(then: Any, now: Any) -> tuple[int, list[Difference]]:
+def _compared(then: Any, now: Any) -> tuple[int, list[ChangedValue]]:
     before, after = dict(_flat(then, "")), dict(_flat(now, ""))
     # what the present covp does not record, or the former did not, is no difference
     shared = [key for key in before if key in after]
     lost = sorted(key for key in {*before} ^ {*after} if "[" in key)
     keys = [key for key in (*shared, *lost) if not key.startswith(_NO_FIGURES)]
     found = [
-        Difference(key, before.get(key), after.get(key))
+        ChangedValue(key, before.get(key), after.get(key))
         for key in keys
         if key not in before or key not in after or before[key] != after[key]
     ]
