@@ -12,6 +12,7 @@ from covp.cli.provenance import cycles_column, model_note, run_time
 from covp.cli.tables import operator_cell, print_table
 from covp.cli.verdict import verdict_lines
 from covp.evaluation import Evaluation
+from covp.evaluation.advice import MOST
 from covp.graph.ops import macs
 from covp.runtime.devices import device_note
 
@@ -47,6 +48,8 @@ def print_report(result: Evaluation, profile: bool, verbose: bool, again: str) -
     _print_simulation(result)
     for line in verdict_lines(result, again):
         echo(line)
+    for advised in result.advice[:MOST]:
+        echo(f"advice: {advised}")
     if profile:
         _print_offload(result)
 

@@ -15,6 +15,7 @@ from covp.codegen.program import Program, ProgramLayer, ProgramState, ProgramTen
 from covp.device.phase_count import Causes, FunctionCount, Traffic
 from covp.device.timeline import TimelineLog
 from covp.device.wave import Recorded
+from covp.evaluation.advice import Advice, advice
 from covp.evaluation.area import estimate_areas
 from covp.evaluation.builder import Build
 from covp.evaluation.check import Check
@@ -146,6 +147,11 @@ class Evaluation:
             *doubtful_units(self.program, self.profile),
         )
 
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """What the run shows that its user can change, the dearest first."""
+        return advice(self.program, self.profile, self.memory, self.build.options.optimize)
+
     def record(self) -> dict[str, Any]:
         """The JSON document ``covp.run/1`` of docs/json.md."""
         profile, cycles = self.profile, self.profile.sources.cycles
@@ -163,6 +169,7 @@ class Evaluation:
             "accelerators": list(self.build.accelerators),
             "schedules": asdict(self.build.schedules),
             "warnings": list(self.warnings),
+            "advice": [asdict(one) for one in self.advice],
             "instructions": profile.instructions,
             "cycles": profile.cycles,
             "cycles_source": asdict(cycles) if cycles else None,

@@ -216,6 +216,13 @@ class Data(Scores, frozen=True, kw_only=True):
     litert_reason: str | None = None
 
 
+class Shown(msgspec.Struct, frozen=True):
+    """What a run shows that its user can change."""
+
+    seen: str
+    do: str
+
+
 class Run(msgspec.Struct, frozen=True, tag_field="schema", tag="covp.run/1"):
     """One inference, see docs/json.md."""
 
@@ -234,6 +241,7 @@ class Run(msgspec.Struct, frozen=True, tag_field="schema", tag="covp.run/1"):
     covp_version: str = ""
     schedules: Schedules = Schedules()
     warnings: list[str] = []
+    advice: list[Shown] = []
     cycles_source: CyclesSource | None = None
     cycles_by_cause: dict[str, Count] | None = None
     bytes: Memories | None = None

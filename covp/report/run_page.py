@@ -85,7 +85,8 @@ def _comparison(runs: Sequence[Named]) -> Iterator[Part]:
 
 
 def _sections(run: Run) -> Iterator[Section]:
-    yield Section("What ran", [_tiles(run), _facts(run), *_warnings(run), certainty_table(run)])
+    facts: list[Part] = [_limit(run), _tiles(run), _facts(run)]
+    yield Section("What ran", [*facts, *_warnings(run), certainty_table(run)])
     if run.data is not None:
         yield Section("Accuracy", [accuracy_table(run.data)])
     yield Section("Layers", list(_layers(run)))
@@ -94,6 +95,22 @@ def _sections(run: Run) -> Iterator[Section]:
     yield Section("Memory", list(_memory(run)))
     yield Section("Traffic", list(_traffic(run)))
     yield Section("Energy", list(_energy(run)))
+
+
+def _limit(run: Run) -> Note:
+    """What the run is limited by, and what would change it, in a paragraph."""
+    causes = run.cycles_by_cause
+    sentences = [f"{one.seen}: {one.do}." for one in run.advice]
+    costs = [(layer.cycles or 0, layer) for layer in run.layers]
+    if run.cycles and costs:
+        most, layer = max(costs, key=lambda pair: pair[0])
+        share = f"{most / run.cycles:.0%}"
+        sentences.append(f"Layer {layer.index} {layer.op} takes {share} of the cycles.")
+    if run.cycles and causes:
+        cause = max(causes, key=lambda name: causes[name])
+        share = f"{causes[cause] / run.cycles:.0%}"
+        sentences.append(f"{share} of all cycles have the cause {cause!r} (see Causes).")
+    return Note(" ".join(sentences) or "Nothing is known of what limits this run.")
 
 
 def _tiles(run: Run) -> Tiles:

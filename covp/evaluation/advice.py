@@ -1,0 +1,197 @@
+"""`advice`: what a run shows that its user can change, each with what to do; the dearest first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from covp.codegen.program import Program
+from covp.evaluation.lifetimes import arena_tensors, live_bytes
+from covp.graph.graph import Op
+from covp.graph.ops.recurrent import Recurrent
+from covp.runtime.profile import LayerProfile, MemoryUse, Profile
+
+MOST = 2
+"""So many are printed."""
+_LEAST_FLOAT = 0.05
+_LEAST_DYNAMIC = 0.1
+_LEAST_LIMIT = 0.1
+_LEAST_CACHE = 0.45
+"""Shares of the cycles from which something is worth a line. Misses: of 15 runs of kws, toycar and
+vww on five boards with slow flash, smaller schedules were the faster ones exactly above this."""
+_LEAST_RAM = 0.5
+"""Share of a platform's RAM from which the layer that sets the peak is named."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Something that a run shows.
+
+    Attributes:
+        seen: what it is, with its figure.
+        do: what would change it.
+        cycles: that it is about; 0 where it is about memory.
+    """
+
+    seen: str
+    do: str
+    cycles: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.seen}: {self.do}"
+
+
+def advice(
+    program: Program, profile: Profile, memory: MemoryUse, optimize: str
+) -> tuple[Advice, ...]:
+    """All of a run's, the one that is about most cycles first.
+
+    Args:
+        program: what ran.
+        profile, memory: what it took.
+        optimize: what its schedules were chosen by.
+    """
+    found = [*_floats(program, profile), *_dynamic(program, profile), *_ports(program, profile)]
+    if optimize != "size":
+        found += _misses(profile)
+    return (*sorted(found, key=lambda one: -one.cycles), *_peak(program, memory))
+
+
+def _cost(entry: LayerProfile) -> int:
+    return (entry.instructions if entry.cycles is None else entry.cycles) or 0
+
+
+def _is_float(entry: LayerProfile, ops: Mapping[str, Op]) -> bool:
+    """Whether a layer computes floats of floats."""
+    kinds = [output.dtype.kind for output in entry.layer.outputs]
+    return bool(kinds) and all(kind == "f" for kind in kinds) and not _is_conversion(entry, ops)
+
+
+def _is_conversion(entry: LayerProfile, ops: Mapping[str, Op]) -> bool:
+    """Whether a layer makes floats of integers, or the reverse."""
+    op = ops.get(entry.layer.name)
+    first = op.inputs[0] if op and op.inputs else None
+    made = entry.layer.outputs
+    if first is None or not made:
+        return False
+    return (first.dtype.kind == "f") != (made[0].dtype.kind == "f")
+
+
+def _floats(program: Program, profile: Profile) -> Iterator[Advice]:
+    """Float layers of a network that is otherwise of integers."""
+    layers = profile.layers
+    ops = {op.name: op for op in (program.lowered or program.graph).ops}
+    if not any(entry.macs and not _is_float(entry, ops) for entry in layers):
+        return
+    dynamic = _is_dynamic(layers)  # its scaling is float, and `_dynamic` names it
+    costs: Counter[str] = Counter()
+    for entry in layers:
+        if _is_float(entry, ops) and (entry.macs or not dynamic):
+            costs[entry.op] += _cost(entry)
+    total = sum(map(_cost, layers))
+    for kind, cost in costs.most_common(1):
+        if cost >= _LEAST_FLOAT * total:
+            seen = f"{cost / total:.0%} of the cycles are {kind}, which stayed float"
+            yield Advice(seen, _how(next(e for e in layers if e.op == kind), ops), cost)
+            return
+    for around in zip(layers, layers[1:], layers[2:], strict=False):
+        before, entry, after = around
+        ends = _is_conversion(before, ops) and _is_conversion(after, ops)
+        if ends and _is_float(entry, ops):
+            seen = f"{entry.op} stays float and its neighbours are integers"
+            yield Advice(seen, _how(entry, ops), sum(map(_cost, around)))
+            return
+
+
+def _how(entry: LayerProfile, ops: Mapping[str, Op]) -> str:
+    op = ops.get(entry.layer.name)
+    if op is not None and isinstance(op.attributes, Recurrent):
+        return (
+            "onnxruntime does not quantize it; TensorFlow Lite has an integer LSTM, and "
+            "convolutions over time (docs/streaming.md) are quantized by both"
+        )
+    return "quantize it too (onnxruntime: op_types_to_quantize; TensorFlow: full integer)"
+
+
+def _is_dynamic(layers: Sequence[LayerProfile]) -> bool:
+    """Whether activations are quantized by their range in each inference.
+
+    Their products are the only ones whose sums leave a layer as int32.
+    """
+    return any(e.macs and any(o.dtype == np.int32 for o in e.layer.outputs) for e in layers)
+
+
+def _dynamic(program: Program, profile: Profile) -> Iterator[Advice]:
+    if program.graph.expanded_bytes:
+        yield Advice(
+            "int8 weights run as float32, as activations are float (dynamic range)",
+            "quantize these too: full integer quantization with representative data",
+            sum(map(_cost, profile.layers)),
+        )
+    layers = profile.layers
+    if not _is_dynamic(layers):
+        return
+    total = sum(map(_cost, layers))
+    cost = sum(_cost(entry) for entry in layers if not entry.macs)
+    if cost >= _LEAST_DYNAMIC * total:
+        yield Advice(
+            f"{cost / total:.0%} of the cycles find ranges and scale by them in each inference "
+            "(dynamic quantization)",
+            "quantize statically: onnxruntime.quantization.quantize_static, docs/onnx-quantized.md",
+            total,
+        )
+
+
+def _ports(program: Program, profile: Profile) -> Iterator[Advice]:
+    """What limits each accelerator: its memory port or its multipliers."""
+    total = sum(map(_cost, profile.layers))
+    for unit in program.accelerators:
+        own = [e.offload for e in profile.layers if e.offload and e.target == unit.name]
+        port = sum(max(o.compute, o.memory) - max(o.compute, o.memory // 2) for o in own)
+        macs = sum(max(o.compute, o.memory) - max(o.compute // 2, o.memory) for o in own)
+        if max(port, macs) < _LEAST_LIMIT * total:
+            continue
+        known = {parameter.name for parameter in unit.backend.parameters}
+        if port > macs:
+            limit, saved = "memory port", port
+            change = "bytes_per_cycle" if "bytes_per_cycle" in known else "the width of the port"
+        else:
+            limit, saved = "multipliers", macs
+            change = "macs_per_cycle" if "macs_per_cycle" in known else "their number"
+        spare = ", more multipliers nothing" if limit == "memory port" and not macs else ""
+        yield Advice(
+            f"{unit.name} is limited by its {limit}",
+            f"twice {change} saves about {saved / total:.0%} of the cycles{spare}",
+            saved,
+        )
+
+
+def _misses(profile: Profile) -> Iterator[Advice]:
+    """Weights that the cache of a slow flash does not hold."""
+    causes, cycles = profile.causes, profile.cycles
+    if not cycles or causes is None:
+        return
+    missed = dict(causes).get("cache", 0)
+    if missed >= _LEAST_CACHE * cycles:
+        yield Advice(
+            f"{missed / cycles:.0%} of the cycles wait for misses of the flash's cache",
+            "--optimize size has smaller weights and is likely to be faster here",
+            missed,
+        )
+
+
+def _peak(program: Program, memory: MemoryUse) -> Iterator[Advice]:
+    """The layer that sets the peak of RAM, where RAM is scarce."""
+    ram = sum(r.bytes for r in program.platform.own_memory if r.kind == "ram")
+    lives = live_bytes(arena_tensors(program), len(program.layers))
+    if not lives or memory.ram_bytes < _LEAST_RAM * ram:
+        return
+    layer = program.layers[lives.index(max(lives))]
+    yield Advice(
+        f"layer {layer.index} {layer.op} sets the peak of RAM, {max(lives):,} B of tensors, on "
+        f"{ram // 1024:,} KB",
+        "a smaller input or a stride there lowers it; --max-scratch limits working memory",
+    )
