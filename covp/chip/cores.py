@@ -21,6 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from covp.base.cache import content_key
+from covp.base.installed import CORES, brought, find_brought
 from covp.base.struct_errors import readable
 from covp.base.yaml_files import read_yaml
 from covp.chip.isa import Isa
@@ -137,8 +138,8 @@ def core_names() -> list[str]:
 
 
 def all_cores() -> list[Core]:
-    """The cores that come with covp."""
-    return [find_core(name) for name in core_names()]
+    """The cores that come with covp, and those of other packages."""
+    return [find_core(name) for name in sorted({*core_names(), *brought(CORES)})]
 
 
 @functools.cache
@@ -156,7 +157,10 @@ def find_core(name: str) -> Core:
     Raises:
         PlatformError: there is no such core, with near misses; or a file of its folder is wrong.
     """
-    return _user_core(Path(name)) if is_core_path(name) else _covp_core(name)
+    if is_core_path(name):
+        return _user_core(Path(name))
+    found = find_brought(CORES, name) if name not in core_names() else None
+    return _covp_core(name) if found is None else _user_core(found.folder() / name)
 
 
 def is_core_path(name: str) -> bool:
@@ -173,7 +177,8 @@ def timing_file(timing: str | None) -> Path | None:
 @functools.cache
 def _covp_core(name: str) -> Core:
     if name not in core_names():
-        raise PlatformError(f"unknown core {name!r:.80}: {near_misses(name, core_names())}")
+        known = near_misses(name, {*core_names(), *brought(CORES)})
+        raise PlatformError(f"unknown core {name!r:.80}: {known}")
     return _read(cores_dir() / name)
 
 

@@ -6,12 +6,14 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 import click
 
 from covp.base.dependencies import get_extra
+from covp.base.installed import GROUPS, brought
 from covp.cli import options
 from covp.cli.output import print_json
 from covp.cli.tables import print_table
@@ -68,6 +70,17 @@ _TOOLS = (
 _HOST = "--device host: C as a process of yours; no sandbox, it may do all that you may"
 
 
+def _brought() -> Iterator[Finding]:
+    """What comes from other packages."""
+    for group in GROUPS:
+        for each in brought(group).values():
+            for one in each:
+                clash = "" if len(each) == 1 else "; several packages bring that name"
+                yield Finding(
+                    f"{one.kind} {one.name}", one.package, f"from {one.value}{clash}", "-"
+                )
+
+
 @click.command()
 @options.as_json
 def doctor(as_json: bool) -> None:
@@ -76,6 +89,7 @@ def doctor(as_json: bool) -> None:
         *(Finding(name, _package_version(name), *rest) for name, *rest in _PACKAGES),
         *(Finding(name, _tool_version(name), *rest) for name, *rest in _TOOLS),
         Finding("device host", _host(), _HOST, "a machine with Linux on x86-64"),
+        *_brought(),
     ]
     if as_json:
         print_json([asdict(finding) for finding in findings])

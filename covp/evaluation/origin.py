@@ -52,7 +52,8 @@ def origin_record(
         "build": _stated(made.options),
         "run": {
             "device": device,
-            "check": check.level,
+            # beside the layers, the source is compared by default alone
+            "check": None if check.level == "layers" and check.source else check.level,
             "sanitize": check.sanitized,
             "ubsan": check.ubsan,
         },

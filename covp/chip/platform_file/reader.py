@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from covp.base.installed import PLATFORMS, brought, find_brought
 from covp.base.struct_errors import readable
 from covp.base.yaml_files import read_yaml
 from covp.chip.cores import is_core_path, timing_file
@@ -27,13 +28,14 @@ def platforms_dir() -> Path:
 
 
 def platform_names() -> list[str]:
-    """Names of the platforms that come with covp, `platform_aliases` among them."""
-    return sorted([*_file_names(), *platform_aliases()])
+    """Names of the platforms there are: covp's, `platform_aliases`, those of other packages."""
+    return sorted({*_file_names(), *platform_aliases(), *brought(PLATFORMS)})
 
 
 def every_platform() -> list[Platform]:
-    """The platforms that come with covp, each once, without this machine."""
-    return [load_platform(name) for name in sorted(_file_names() - {"host"})]
+    """The platforms there are, each once, without this machine."""
+    others = {"host", *platform_aliases()}
+    return [load_platform(name) for name in platform_names() if name not in others]
 
 
 def _file_names() -> set[str]:
@@ -58,7 +60,7 @@ def load_platform(name: str | Path | Platform) -> Platform:
 
     Raises:
         PlatformError: unknown name (an UnknownPlatform), unreadable file, or a wrong key; the text
-            says which.
+            says which. Or several packages bring a platform of that name.
         UsageError: not a name, a path or a platform.
     """
     if isinstance(name, Platform):
@@ -73,6 +75,10 @@ def load_platform(name: str | Path | Platform) -> Platform:
     if text in _file_names():
         return read_platform(platforms_dir() / f"{text}.yaml")
     if text not in platform_aliases():
+        if (found := find_brought(PLATFORMS, text)) is not None:
+            return msgspec.structs.replace(
+                read_platform(found.folder() / f"{text}.yaml"), name=text
+            )
         what_to_do = advice(text, platform_names(), platforms_dir())
         raise UnknownPlatform(f"unknown platform {text!r}: {what_to_do}")
     platform = read_platform(platforms_dir() / f"{platform_aliases()[text]}.yaml")

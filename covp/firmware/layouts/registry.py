@@ -1,10 +1,16 @@
-"""The layouts by name; a file beside this one that registers one is found by itself."""
+"""The layouts by name; a file beside this one that registers one is found by itself.
+
+Other packages bring one by an entry point of the group ``covp.layouts``: a function as `Layout`.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
+from covp.base.plugins import describe
 from covp.base.registry import Registry
 from covp.errors import UsageError, near_misses
 
@@ -15,6 +21,7 @@ Files = Mapping[str, str | bytes]
 Layout = Callable[["Project"], Files]
 """From a project to its files: path relative to the folder, to content."""
 
+ENTRY_POINTS = "covp.layouts"
 _LAYOUTS: Registry[str, Layout] = Registry("covp.firmware.layouts")
 
 
@@ -28,13 +35,27 @@ def layout(name: str) -> Callable[[Layout], Layout]:
     return register
 
 
+@functools.cache
+def _load_installed() -> None:
+    """Register what other packages name in the entry point group; covp's own stay as they are."""
+    for entry in entry_points(group=ENTRY_POINTS):
+        if entry.name in _LAYOUTS:
+            continue
+        try:
+            _LAYOUTS[entry.name] = entry.load()
+        except Exception as error:
+            raise UsageError(f"layout {entry.name} ({entry.value}): {describe(error)}") from error
+
+
 def layout_names() -> list[str]:
     """All names, sorted."""
+    _load_installed()
     return sorted(_LAYOUTS)
 
 
 def find_layout(name: str) -> Layout:
     """The layout of a name. Raises UsageError with near misses."""
+    _load_installed()
     if name not in _LAYOUTS:
         raise UsageError(f"there is no layout {name!r}: {near_misses(name, _LAYOUTS)}")
     return _LAYOUTS[name]

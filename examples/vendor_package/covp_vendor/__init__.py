@@ -1,0 +1,1 @@
+"""What a vendor brings for covp."""
