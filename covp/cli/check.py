@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from covp.cli import options
+from covp.cli.junit import TestCase, junit, write_junit
 from covp.cli.output import echo, print_json
 from covp.errors import UsageError, printable
 from covp.evaluation.regression import FIGURES, Verdict, check_results, shown
@@ -44,6 +45,7 @@ _TITLES = {
 @click.option("--max-ms", type=float, metavar="MS", help="Time of each run.")
 @click.option("--max-flash", type=options.size, metavar="SIZE", help="Of each run, such as 512K.")
 @click.option("--max-ram", type=options.size, metavar="SIZE", help="Of each run, such as 64K.")
+@junit
 @options.as_json
 def check(
     results: tuple[Path, ...],
@@ -53,6 +55,7 @@ def check(
     max_ms: float | None,
     max_flash: int | None,
     max_ram: int | None,
+    junit: Path | None,
     as_json: bool,
 ) -> int:
     """Check RESULTS (files of `covp run --json`, `covp compare --json`, or lists of these).
@@ -77,6 +80,8 @@ def check(
         budgets=budgets,
     )
     passed = not any(verdict.problems for verdict in found)
+    if junit is not None:
+        write_junit(junit, "covp check", [_case(verdict) for verdict in found])
     if as_json:
         rows = [verdict.record() for verdict in found]
         print_json(
@@ -85,6 +90,12 @@ def check(
     else:
         echo("\n".join(_markdown(found)))
     return 0 if passed else 1
+
+
+def _case(verdict: Verdict) -> TestCase:
+    run = verdict.now or verdict.before
+    assert run is not None
+    return TestCase(run.title, "; ".join(verdict.problems), "\n".join(verdict.problems))
 
 
 def _demand_sense(threshold: float, max_ms: float | None) -> None:

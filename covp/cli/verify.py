@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from covp.cli import options
+from covp.cli.junit import TestCase, junit, write_junit
 from covp.cli.output import echo, print_json
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 @options.shapes
 @options.seed
 @options.toolchain
+@junit
 @options.as_json
 def verify(
     accelerator: str,
@@ -48,6 +51,7 @@ def verify(
     shapes: dict[str, tuple[int, ...]],
     seed: int,
     toolchain: str,
+    junit: Path | None,
     as_json: bool,
 ) -> int:
     """Try layers on ACCEL, bit-exact against the reference, then misuse its registers.
@@ -68,12 +72,24 @@ def verify(
     verdict = search(
         accelerator, platform, examples, seed, toolchain, progress, models or None, seconds, shapes
     )
+    if junit is not None:
+        write_junit(junit, f"covp verify {accelerator}", list(_cases(verdict, files)))
     if as_json:
         print_json(_record(verdict, files))
     else:
         _print(verdict, files)
         _print_end(verdict, seconds)
     return 1 if verdict.failure or wrong else 0
+
+
+def _cases(verdict: Verdict, files: Mapping[str, SourceCheck]) -> Iterator[TestCase]:
+    """One for the search, one for misuse where it came so far, one for each model's file."""
+    layers = ", ".join(f"{count} of {kind}" for kind, count in verdict.tried.items())
+    yield TestCase(f"layers: {layers}", verdict.failure or "", verdict.test or "")
+    if verdict.abuses:
+        yield TestCase(f"{verdict.abuses} wrong uses of the registers")
+    for model, found in files.items():
+        yield TestCase(f"file of {model}", "" if found.holds else str(found))
 
 
 def _record(verdict: Verdict, files: Mapping[str, SourceCheck]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
@@ -192,3 +193,25 @@ def test_the_threshold_is_a_share_of_the_baseline(
 def test_reading_refuses_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         read_results(tmp_path / "none.json")
+
+
+def test_verdicts_as_junit(call: Call, tmp_path: Path) -> None:
+    """One case a run; a failure has the problem as its message, whatever letters are in it."""
+    good, bad, out = (tmp_path / name for name in ("good.json", "bad.json", "out.xml"))
+    good.write_text(json.dumps([RUN]))
+    bad.write_text(json.dumps([changed(instructions=RUN["instructions"] * 2)]))
+    for results, status in ((good, 0), (bad, 1)):
+        done = call("check", results, "--baseline", good, "--junit", out)
+        assert done.status == status
+        root = ElementTree.parse(out).getroot()
+        assert (root.tag, root.get("tests"), root.get("failures")) == (
+            "testsuite",
+            "1",
+            str(status),
+        )
+        (case,) = root.iter("testcase")
+        failures = [str(failure.get("message")) for failure in case.iter("failure")]
+        assert len(failures) == status
+        assert all("instructions" in message for message in failures)
+    told = call("check", good, "--baseline", good, "--junit", tmp_path / "no" / "out.xml").refusal
+    assert "out.xml: cannot be written" in told
