@@ -17,6 +17,7 @@ from .conftest import Call
 BOARDS = ("-p", "nucleo-f401re", "-p", "hifive1", "-p", "nrf52840", "-p", "riscv32")
 
 
+@pytest.mark.costly  # compiles for each
 def test_every_platform_is_in_the_table_and_the_figures_are_those_of_run(
     call: Call, small: Path
 ) -> None:
@@ -89,6 +90,7 @@ def test_accelerators_and_several_models(call: Call, small: Path) -> None:
     assert max(row["cycles"] for row in rows.document["rows"]) < 1_000_000
 
 
+@pytest.mark.costly
 def test_all_in_compare(call: Call, small: Path) -> None:
     document = call("compare", small, "-p", "all", "--check", "none", "--json").document
     assert document["schema"] == "covp.survey/1"
