@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,10 +63,12 @@ def fits(
     limits = Limits.read(budget)
     boards = [load_platform(platform) for platform in platforms]
     found: list[Placing] = []
+    given: dict[str, str] = {}
     with progress("running", len(models) * len(boards)) as advance:
         for model in models:
             for fit in tried(model, boards, accelerators, limits, build_options, run_options):
                 found.append(fit)
+                given[fit.trial.model] = model
                 advance(f"{fit.trial.model} on {fit.trial.platform.name}")
     found = order(found)
     warn(warning for fit in found if fit.trial.result for warning in fit.trial.result.warnings)
@@ -75,8 +78,10 @@ def fits(
         rows = [fit.record() for fit in found]
         print_json({"schema": "covp.fits/1", "budget": limits.limits, "rows": rows})
     else:
-        for name in dict.fromkeys(fit.trial.model for fit in found):
+        units = [word for name in accelerators for word in ("-a", name)]
+        for name, model in given.items():
             _report(name, budget, [fit for fit in found if fit.trial.model == name])
+            _print_next(["covp", "run", model, *units], found, name)
         if output is not None:
             echo(f"{output}")
     return 0 if all(f.trial.result.matches_reference for f in found if f.trial.result) else 1
@@ -92,9 +97,17 @@ def _report(model: str, budget: str, found: Sequence[Placing]) -> None:
     for fit in found:
         if fit.trial.result is None:
             echo(f"{fit.trial.platform.name}: {fit.reason}")
-    for fit in [fit for fit in found if fit.fits][:1]:
-        size = " --optimize size" * fit.is_smaller
-        echo(f"more of one: covp run {model} -p {fit.trial.platform.name}{size}")
+
+
+def _print_next(words: list[str], found: Sequence[Placing], model: str) -> None:
+    """The command that shows the first that fits."""
+    for fit in [fit for fit in found if fit.fits and fit.trial.model == model][:1]:
+        words += [
+            "-p",
+            fit.trial.platform.name,
+            *(["--optimize", "size"] if fit.is_smaller else []),
+        ]
+        echo(f"more of one: {shlex.join(words)}")
 
 
 def _row(fit: Placing) -> list[object]:

@@ -90,6 +90,13 @@ def test_accelerators_and_several_models(call: Call, small: Path) -> None:
     assert max(row["cycles"] for row in rows.document["rows"]) < 1_000_000
 
 
+def test_the_command_for_more_runs(call: Call, small: Path) -> None:
+    told = call("fits", small, "-p", "pico", "-a", "gemm").out
+    (line,) = re.findall(r"^more of one: covp (.*)$", told, re.MULTILINE)
+    assert line == f"run {small} -a gemm -p pico"
+    assert call(*line.split()).status == 0
+
+
 @pytest.mark.costly
 def test_all_in_compare(call: Call, small: Path) -> None:
     document = call("compare", small, "-p", "all", "--check", "none", "--json").document

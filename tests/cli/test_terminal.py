@@ -108,3 +108,26 @@ def test_one_place_prints() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 assert ast.unparse(node.func) not in ("click.echo", "click.secho", "print"), path
+
+
+@pytest.mark.parametrize("on_terminal", [True, False])
+def test_the_first_compilation_shows_that_it_works(
+    small: Path, tmp_path: Path, on_terminal: bool
+) -> None:
+    """A line that moves on a terminal, until there is output; nothing of it in a pipe."""
+    environment = {**os.environ, "COVP_CACHE_DIR": str(tmp_path), "TERM": "xterm"}
+    command = [*COVP, "run", str(small), "-p", "riscv32", "--check", "none"]
+    main, other = pty.openpty()
+    done = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL,
+        stderr=other if on_terminal else subprocess.PIPE,
+    )  # fmt: skip
+    os.close(other)
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while on_terminal and (part := os.read(main, 4096)):
+            shown += part
+    _, errors = done.communicate(timeout=120)
+    os.close(main)
+    assert done.returncode == 0
+    assert b"compiling" in shown if on_terminal else errors == b""
