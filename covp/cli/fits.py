@@ -99,15 +99,11 @@ def _report(model: str, budget: str, found: Sequence[Placing]) -> None:
             echo(f"{fit.trial.platform.name}: {fit.reason}")
 
 
-def _print_next(words: list[str], found: Sequence[Placing], model: str) -> None:
+def _print_next(words: Sequence[str], found: Sequence[Placing], model: str) -> None:
     """The command that shows the first that fits."""
     for fit in [fit for fit in found if fit.fits and fit.trial.model == model][:1]:
-        words += [
-            "-p",
-            fit.trial.platform.name,
-            *(["--optimize", "size"] if fit.is_smaller else []),
-        ]
-        echo(f"more of one: {shlex.join(words)}")
+        size = ["--optimize", "size"] if fit.is_smaller else []
+        echo(f"more of one: {shlex.join([*words, '-p', fit.trial.platform.name, *size])}")
 
 
 def _row(fit: Placing) -> list[object]:

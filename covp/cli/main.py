@@ -93,7 +93,7 @@ def covp(debug: bool) -> None:
     as COVP_RUN_PLATFORM=riscv32 for `covp run`.
     """
     if click.get_current_context().invoked_subcommand is None:
-        click.echo(FIRST)
+        echo(FIRST)
 
 
 class _OnTerminal(logging.Handler):
