@@ -62,8 +62,8 @@ SECTIONS = {
 COMPLETION = "_COVP_COMPLETE"
 """The variable by which a shell asks for completion, as click has it."""
 FIRST = """\
-covp says of a trained network and a microcontroller: does it run, bit-exactly, how fast, in how
-much memory, and what would an accelerator bring. Five commands to copy:
+A trained network and a microcontroller: does it run, bit-exactly, how fast, in how much memory,
+and what would an accelerator bring? Five commands to copy:
 
   covp run kws                                  a network on a virtual core; or your .tflite, .onnx
   covp fits kws --budget ms=50,ram=64K          which boards it fits, how fast it is there
