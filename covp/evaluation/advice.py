@@ -22,6 +22,8 @@ _LEAST_LIMIT = 0.1
 _LEAST_CACHE = 0.45
 """Shares of the cycles from which something is worth a line. Misses: of 15 runs of kws, toycar and
 vww on five boards with slow flash, smaller schedules were the faster ones exactly above this."""
+_LEAST_WEIGHTS = 16 << 10
+"""Bytes of constants below which code counts for more."""
 _LEAST_RAM = 0.5
 """Share of a platform's RAM from which the layer that sets the peak is named."""
 
@@ -56,7 +58,7 @@ def advice(
     """
     found = [*_floats(program, profile), *_dynamic(program, profile), *_ports(program, profile)]
     if optimize != "size":
-        found += _misses(profile)
+        found += _misses(program, profile, memory)
     return (*sorted(found, key=lambda one: -one.cycles), *_peak(program, memory))
 
 
@@ -169,10 +171,12 @@ def _ports(program: Program, profile: Profile) -> Iterator[Advice]:
         )
 
 
-def _misses(profile: Profile) -> Iterator[Advice]:
-    """Weights that the cache of a slow flash does not hold."""
+def _misses(program: Program, profile: Profile, memory: MemoryUse) -> Iterator[Advice]:
+    """Weights that were widened, which the cache of a slow flash does not hold."""
     causes, cycles = profile.causes, profile.cycles
-    if not cycles or causes is None:
+    stated = sum(tensor.nbytes for tensor in program.graph.tensors() if tensor.constant)
+    is_widened = stated >= _LEAST_WEIGHTS and memory.flash_bytes >= 1.5 * stated
+    if not cycles or causes is None or not is_widened:
         return
     missed = dict(causes).get("cache", 0)
     if missed >= _LEAST_CACHE * cycles:
