@@ -31,12 +31,23 @@ ROOT = Path(__file__).parents[1]
 PRINTED = ROOT / "benchmarks" / "results" / "printed"
 QUOTED = re.compile(r"<!-- printed by: ([^\n]*?) -->\n(.*?)<!-- end -->", re.S)
 FILES = {
+    "data.md": {"samples.py": "python"},
+    "onnx-quantized.md": {"net_int8.py": "python"},
     "onnx.md": {"net.py": "python"},
+    "own-core.md": {
+        "board.yaml": "yaml",
+        "fast-ibex/core.yaml": "yaml",
+        "fast-ibex/rtl.yaml": "yaml",
+    },
+    "retiming.md": {"designs.py": "python"},
     "sweep.md": {"sweep.yaml": "yaml"},
     "tutorial-accelerator.md": {"depthwise.py": "python"},
 }
-"""Pages whose commands use files: each is the page's first block of that language."""
-TIMES = re.compile(r"[\d.]+ m?s\b with|\bin [\d.]+ m?s\b|(?<=\s)\d\.\d\d s(?=\s)|[\d.]+ MB\b")
+"""Pages whose commands use files: each is the page's block of that language that begins with a
+comment of the file's name, or else the first one."""
+TIMES = re.compile(
+    r"[\d,]+ a minute|[\d.]+ m?s\b with|\bin [\d.]+ m?s\b|(?<=\s)\d\.\d\d s(?=\s)|[\d.]+ MB\b"
+)
 """Times of the machine, and rounded sizes of files."""
 TOOLS = re.compile(r".*(?:LiteRT|onnxruntime|tuned schedules|schedules tuned).*\n?|, zig [\d.]+")
 """What depends on the tools that are installed."""
@@ -121,9 +132,11 @@ def printed_by_page(page: Path) -> Iterator[tuple[str, str]]:
         if kws is not None:
             (folder / "net.tflite").symlink_to(kws)
         for file, language in FILES.get(page.name, {}).items():
-            found = re.search(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
-            assert found is not None, f"{page.name}: no block of {language}"
-            (folder / file).write_text(found[1], encoding="utf-8")
+            blocks = re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+            assert blocks, f"{page.name}: no block of {language}"
+            named = [block for block in blocks if block.startswith(f"# {file}\n")]
+            (folder / file).parent.mkdir(exist_ok=True)
+            (folder / file).write_text((named or blocks)[0], encoding="utf-8")
         tools = folder / ".bin"
         tools.mkdir()
         covp = tools / "covp"

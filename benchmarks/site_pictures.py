@@ -30,6 +30,8 @@ RUNS = {
     "boards": "kws -p stm32h743 --traffic",
     "firmware": "kws -p nucleo-l4r5zi --traffic",
     "tflite": "kws -p stm32l4r5 --traffic",
+    "energy": "resnet -p stm32l4r5 -a gemm:technology=horowitz-45nm",
+    "timing": "kws -p stm32l4r5",
 }
 """A name to the arguments of `covp run`."""
 FIGURES = {
@@ -40,6 +42,8 @@ FIGURES = {
     "firmware": ("memory",),
     "first-page": (),
     "tflite": ("arena",),
+    "energy": ("energy",),
+    "timing": ("causes",),
 }
 """Which figures of a run's report are kept, as docs/assets/NAME-FIGURE.svg."""
 
@@ -218,6 +222,56 @@ DIAGRAMS = {
         "layers|on new rows alone",
         "states|old rows, in the arena",
         "output|of the whole window",
+    ),
+    "flow-accelerators": (
+        "-a ACCEL",
+        "model|operators",
+        "patterns and limits|which ones it accepts",
+        "cheapest cover|simulated, estimated",
+        "driver|on the core",
+        "unit|checked to the byte",
+    ),
+    "flow-bisect": (
+        "covp bisect",
+        "each layer alone|on the reference's inputs",
+        "first wrong layer|and its element",
+        "store that made it|function, line, callers",
+        "a small test|fails until it is right",
+    ),
+    "flow-coverage": (
+        "nothing is instrumented",
+        "calls|on the virtual device",
+        "counts of blocks|of machine code",
+        "line tables|of the ELF file",
+        "lines, branches|and conditions",
+    ),
+    "flow-interrupts": (
+        "check_interrupts, check_answers, constant_time, worst_case",
+        "your function|compiled for the core",
+        "run again and again|one thing changed",
+        "event|interrupt, answer, input",
+        "outcome and time|compared",
+    ),
+    "flow-mlperf-board": (
+        "covp board",
+        "MLPerf Tiny's runner|not modified",
+        "serial port|a pseudo terminal",
+        "firmware|on the emulated core",
+        "inferences|in virtual time",
+    ),
+    "flow-peripherals": (
+        "the same in every run",
+        "recording|file, socket, generator",
+        "peripheral|in virtual time",
+        "interrupt or DMA|to the core",
+        "your driver|and program",
+    ),
+    "flow-own-operators": (
+        "register_operator",
+        "model file|an unknown operator",
+        "convert|its options",
+        "compose, body|known operators, or C",
+        "reference|checks every byte",
     ),
 }
 """A name to the caption, and boxes from left to right, each of a title and a line."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import base64
+import functools
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -42,11 +44,47 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+@functools.cache
+def _executed(path: Path, text: str) -> list[dict[str, Any]]:
+    """The cells of a notebook after it has been executed, once for each text."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.reads(text, as_version=4)
+    client = NotebookClient(
+        notebook, kernel_name="python3", timeout=300, resources={"metadata": {"path": path.parent}}
+    )
+    places = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    client.execute(env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))})
+    return list(notebook["cells"])
+
+
 def _notebook(path: Path) -> str:
-    """The cells of a notebook in Markdown."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    forms = {"markdown": "{}", "code": "```python\n{}\n```"}
-    return "\n\n".join(forms[cell["cell_type"]].format("".join(cell["source"])) for cell in cells)
+    """The cells of a notebook in Markdown, with what they show."""
+    parts = []
+    for cell in _executed(path, path.read_text(encoding="utf-8")):
+        code = cell["cell_type"] == "code"
+        parts.append(f"```python\n{cell['source']}\n```" if code else cell["source"])
+        parts += [_output(output) for output in cell.get("outputs", [])]
+    return "\n\n".join(filter(None, parts))
+
+
+def _output(output: dict[str, Any]) -> str:
+    """An output of a cell: a picture if it has one, else HTML, else text."""
+    shown = output.get("data") or {"text/plain": output.get("text", "")}
+    for kind in ("image/svg+xml", "image/png"):
+        if kind in shown:
+            data = shown[kind] if kind.endswith("png") else _base64(shown[kind])
+            return f'<p><img class="plot" alt="Output: a plot" src="data:{kind};base64,{data}"></p>'
+    if "text/html" in shown:
+        lines = [line for line in shown["text/html"].splitlines() if line.strip()]
+        return '<div class="output">\n' + "\n".join(lines) + "\n</div>"
+    text = shown["text/plain"].rstrip("\n")
+    return "" if text.startswith("RendererRegistry") else f"```text\n{text}\n```"
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -77,3 +78,17 @@ def test_a_kernel_runs_it(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     client.NotebookClient(notebook, kernel_name="python3", timeout=300).execute()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_its_page_has_outputs_and_a_plot(path: Path) -> None:
+    for needed in ("mkdocs", "nbclient", "ipykernel", "vl_convert"):
+        pytest.importorskip(needed)
+    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
+    assert spec is not None and spec.loader is not None
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    page = hooks._notebook(path)
+    assert '<img class="plot"' in page and "```text\n" in page
+    assert "RendererRegistry" not in page and "Traceback" not in page
