@@ -8,6 +8,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 from covp.report import designs, points
+from covp.report.answer import answer
 from covp.report.effects import GRID, effects
 from covp.report.figures.pareto import pareto
 from covp.report.figures.sensitivity import levels, sensitivity
@@ -67,10 +68,11 @@ def sweep_sections(sweeps: Sequence[Sweep]) -> list[Section]:
     objectives = _objectives(rows, last.objectives)
     columns = columns_of(rows)
     sections = [
-        Section("Overview", _overview(rows, columns)),
+        Section("Answer", [*_answer(last, objectives), *_warnings(rows)]),
         Section("Designs", _designs(columns, objectives)),
         Section("Best", _best(last, objectives)),
         Section("Sensitivity", _sensitivity(last, objectives)),
+        Section("Points", _overview(rows, columns)),
     ]
     if several:
         sections.append(Section("Changes", _changes(sweeps, objectives)))
@@ -90,7 +92,6 @@ def _overview(rows: Sequence[Row], columns: Sequence[PointColumn]) -> list[Part]
     worked = [row for row in rows if row["status"] == "ok"]
     run = sum(row.get("how") == "run" for row in worked)
     checked = [row["cycles_error"] for row in worked if row.get("cycles_error") is not None]
-    wrong = sum(row.get("matches_reference") is False for row in worked)
     error = f"at most ±{100 * max(checked):.2g} %" if checked else "of no timing model known"
     tiles = [
         Tile("Points", f"{len(rows):,}", f"{len(rows) - len(worked):,} failed"),
@@ -108,21 +109,24 @@ def _overview(rows: Sequence[Row], columns: Sequence[PointColumn]) -> list[Part]
     )
     versions = ", ".join(dict.fromkeys(str(row.get("covp_version")) for row in rows))
     facts = [*same, ("Timing models", models or "none"), ("covp", versions)]
-    parts: list[Part] = [Tiles(tiles), Facts(facts)]
+    text = (
+        "Instructions are exact. Cycles, time and energy are estimates of the timing models "
+        "named above; an error is that of the model on programs that it was not fitted on, and "
+        "“unchecked” means that no real core was compared with."
+    )
+    return [Tiles(tiles), Facts(facts), Note(text)]
+
+
+def _warnings(rows: Sequence[Row]) -> list[Part]:
+    parts: list[Part] = []
     random = dict.fromkeys(str(r["model"]) for r in rows if r.get("model_source") == "synthetic")
     if random:
         parts.append(Note(f"The weights of {', '.join(random)} are random.", "warning"))
+    wrong = sum(row.get("matches_reference") is False for row in rows)
     if wrong:
         parts.append(
             Note(f"{wrong:,} points compute something else than the reference.", "warning")
         )
-    parts.append(
-        Note(
-            "Instructions are exact. Cycles, time and energy are estimates of the timing models "
-            "named above; an error is that of the model on programs that it was not fitted on, and "
-            "“unchecked” means that no real core was compared with."
-        )
-    )
     return parts
 
 
@@ -149,9 +153,9 @@ def _designs(columns: Sequence[PointColumn], objectives: Sequence[Objective]) ->
     )
     return [
         Points(columns),
-        *_levels(columns, objectives),
         Note(note),
         Grid(figures),
+        *_levels(columns, objectives),
         PointTable("Points"),
     ]
 
@@ -176,19 +180,28 @@ def default_pairs(objectives: Sequence[Objective]) -> list[tuple[Objective, Obje
     return (others or pairs)[:_MOST_FRONTS]
 
 
+def _chosen(sweep: Sweep) -> list[Row]:
+    """The rows that worked and do not break the constraints, in order."""
+    feasible = sweep.feasible or (True,) * len(sweep.rows)
+    rows = zip(designs.shortened(sweep.rows), feasible, strict=True)
+    chosen: list[Row] = [row for row, good in rows if good is not False and row["status"] == "ok"]
+    return designs.ordered(chosen)
+
+
+def _answer(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
+    found = answer(_chosen(sweep), objectives, ", ".join(sweep.constraints)) if objectives else []
+    return found or [Note("No point has figures and satisfies the constraints.", "warning")]
+
+
 def _best(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
-    rows = designs.shortened(sweep.rows)
-    feasible = sweep.feasible or (True,) * len(rows)
-    found = list(zip(rows, feasible, strict=True))
-    chosen: list[Row] = [row for row, good in found if good is not False]
-    chosen = [row for row in designs.ordered(chosen) if row["status"] == "ok"]
+    chosen = _chosen(sweep)
     if not chosen or not objectives:
         return [
             Note("No point satisfies the constraints: " + ", ".join(sweep.constraints), "warning")
         ]
     limits = ", ".join(sweep.constraints)
     text = f"Of the {len(chosen):,} points that do not break {limits}." if limits else ""
-    unknown = sum(good is None for _, good in found)
+    unknown = sum(good is None for good in sweep.feasible)
     if unknown:
         text += f" Of {unknown:,} of them a figure with a limit is not known."
     return [best_designs(chosen, objectives, text), front_designs(chosen, objectives)]
