@@ -8,14 +8,12 @@ from typing import Any
 
 from covp.report import designs
 from covp.report.figures.parameters import Line, curves, heat_map
-from covp.report.objectives import Objective, Row, shown, values
+from covp.report.objectives import HARDLY, Objective, Row, shown, values
 from covp.report.page import Figure, Note, Part
 from covp.report.point_columns import certainty
 from covp.report.points import Grid
 from covp.report.sweep_tables import best
 
-SAME = 0.02
-"""Figures that differ by less are called the same."""
 _MOST_MAPS = 6
 _UNITS = {"macs_per_cycle": "MACs a cycle", "bytes_per_cycle": "bytes a cycle"}
 _ESTIMATED = ("cycles", "seconds", "energy_j", "area_um2")
@@ -107,14 +105,14 @@ def _enough(rows: Sequence[Row], found: Row, objective: Objective) -> Iterator[s
         if len(points) < 2 or any(isinstance(v, (str, bool)) for v, _ in points):
             continue
         points.sort()
-        same = [abs(y - found[objective.name]) <= SAME * abs(found[objective.name])
+        same = [abs(y - found[objective.name]) <= HARDLY * abs(found[objective.name])
                 for _, y in points]  # fmt: skip
         i = same.index(True)
         if 0 < i < len(points) - 1 and all(same[i:]):
             gain = (
                 "nothing"
                 if len({y for _, y in points[i:]}) == 1
-                else f"less than {100 * SAME:.0f} %"
+                else f"less than {100 * HARDLY:.0f} %"
             )
             brings = "brings" if objective.most else "saves"
             yield f"more than {_value(found, name, points[i][0])} {brings} {gain}"

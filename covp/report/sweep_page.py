@@ -13,7 +13,7 @@ from covp.report.effects import GRID, effects
 from covp.report.figures.pareto import pareto
 from covp.report.figures.sensitivity import levels, sensitivity
 from covp.report.memory_bound import memory_bound
-from covp.report.objectives import OBJECTIVES, Objective, Row, objectives_of
+from covp.report.objectives import HARDLY, OBJECTIVES, Objective, Row, hardly_vary, objectives_of
 from covp.report.page import Facts, Figure, Note, Part, Section, Tile, Tiles, write_page
 from covp.report.point_columns import SWEEP, PointColumn, columns_of
 from covp.report.points import Grid, Points, PointTable
@@ -67,11 +67,13 @@ def sweep_sections(sweeps: Sequence[Sweep]) -> list[Section]:
     last = sweeps[-1]
     objectives = _objectives(rows, last.objectives)
     columns = columns_of(rows)
+    same = hardly_vary(rows, objectives)
+    varying = [one for one in objectives if one not in same]
     sections = [
         Section("Answer", [*_answer(last, objectives), *_warnings(rows)]),
-        Section("Designs", _designs(columns, objectives)),
+        Section("Designs", _designs(columns, varying, same)),
         Section("Best", _best(last, objectives)),
-        Section("Sensitivity", _sensitivity(last, objectives)),
+        Section("Sensitivity", _sensitivity(last, varying)),
         Section("Points", _overview(rows, columns)),
     ]
     if several:
@@ -135,7 +137,10 @@ def _one_level(column: PointColumn) -> str:
     return f"{level:,}" if column.format else str(level)
 
 
-def _designs(columns: Sequence[PointColumn], objectives: Sequence[Objective]) -> list[Part]:
+def _designs(
+    columns: Sequence[PointColumn], objectives: Sequence[Objective], same: Sequence[Objective]
+) -> list[Part]:
+    """The figures of what varies; what hardly does is named with its values."""
     pairs = default_pairs(objectives)
     figures = [
         Figure(
@@ -151,19 +156,29 @@ def _designs(columns: Sequence[PointColumn], objectives: Sequence[Objective]) ->
         "front. Drag across a figure to choose points: the other figures and the table show these "
         "alone. A double click ends that."
     )
-    return [
-        Points(columns),
-        Note(note),
-        Grid(figures),
-        *_levels(columns, objectives),
-        PointTable("Points"),
+    parts: list[Part] = [Points(columns)]
+    if figures:
+        parts += [Note(note), Grid(figures)]
+    if same:
+        parts.append(Note(_hardly(columns, same)))
+    return [*parts, *_levels(columns, objectives), PointTable("Points")]
+
+
+def _hardly(columns: Sequence[PointColumn], same: Sequence[Objective]) -> str:
+    levels = {column.key: column.levels for column in columns}
+    ends = [
+        f"{one.label} {levels[one.name][0]:,.6g} to {levels[one.name][-1]:,.6g}" for one in same
     ]
+    return (
+        f"Hardly vary (less than {100 * HARDLY:.0f} % over the points of a model), so without a "
+        f"figure: {'; '.join(ends)}. The table has them."
+    )
 
 
 def _levels(columns: Sequence[PointColumn], objectives: Sequence[Objective]) -> list[Part]:
     """Return the figure of what each value of a parameter brings, where one was varied."""
     varied = [c for c in columns if c.role in ("parameter", "factor") and c.key != "model"]
-    if not any(len(column.levels) > 1 for column in varied) or not objectives:
+    if not any(len(c.levels) > 1 for c in varied) or all(one.most for one in objectives):
         return []
     caption = "Of the points that the filters show; the bars hold the middle half of them."
     spec = levels(columns, objectives).to_dict()
