@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.html",
-    help="The page: one file that needs no network. Default, without --csv and --figures: beside "
+    help="The page: one file that needs no network. Default, without the options below: beside "
     "the first of INPUTS, or in its folder.",
 )
 @click.option(
@@ -40,6 +40,13 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.csv",
     help="One row per layer, with the columns of Vela, X-CUBE-AI and SCALE-Sim.",
+)
+@click.option(
+    "--model-explorer",
+    "nodes",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.json",
+    help="Cycles of each node for Google's Model Explorer; beside it share and placement.",
 )
 @click.option(
     "--figures",
@@ -61,6 +68,7 @@ def report(
     output: Path | None,
     names: tuple[str, ...],
     table: Path | None,
+    nodes: Path | None,
     folder: Path | None,
     form: str,
 ) -> int:
@@ -68,14 +76,17 @@ def report(
 
     Or the folders of one or more sweeps, the oldest first.
     """
-    if output is None and table is None and folder is None:
+    if not any((output, table, nodes, folder)):
         output = _page_of(inputs[0])
+    more: list[Path] = []
     folders = [path.is_dir() for path in inputs]
     if any(folders):
         if not all(folders):
             raise UsageError("INPUTS are files of runs or folders of sweeps, not both")
         if table is not None:
             raise UsageError("--csv is of runs; `covp sweep` writes a sweep's rows with its --csv")
+        if nodes is not None:
+            raise UsageError("--model-explorer is of a run")
         _write_sweeps(inputs, names, output, folder, form)
     else:
         runs = _runs(inputs, names)
@@ -83,9 +94,11 @@ def report(
             from covp.report.columns import write_csv
 
             write_csv(table, runs)
+        if nodes is not None:
+            more = _write_nodes(nodes, runs)
         if output is not None or folder is not None:
             _write_runs(runs, output, folder, form)
-    for path in (output, table, folder):
+    for path in (output, table, *more, folder):
         if path is not None:
             echo(f"{path}")
     return 0
@@ -103,6 +116,14 @@ def _runs(files: Sequence[Path], names: Sequence[str]) -> list[tuple[str, Run]]:
     found = [(path, run) for path in files for run in read_runs(path)]
     runs = [run for _, run in found]
     return list(zip(labels(runs, [path for path, _ in found], names), runs, strict=True))
+
+
+def _write_nodes(path: Path, runs: Sequence[tuple[str, Run]]) -> list[Path]:
+    from covp.report.model_explorer import write_node_data
+
+    if len(runs) > 1:
+        raise UsageError(f"--model-explorer is of one run, and there are {len(runs)}")
+    return write_node_data(path, runs[0][1])
 
 
 def _write_runs(

@@ -223,16 +223,24 @@ class Evaluation:
     def _described(self, layer: ProgramLayer, live: int) -> dict[str, Any]:
         """What a layer makes and takes; ``live``: bytes of the arena in use while it runs."""
         graph = self.program.lowered or self.program.graph
-        constants = [
-            tensor.data.nbytes
-            for op in graph.ops
-            if op.name in layer.operators
-            for tensor in op.inputs
-            if tensor is not None and tensor.data is not None
-        ]
+        own = [op for op in graph.ops if op.name in layer.operators]
+        taken = [tensor for op in own for tensor in op.inputs if tensor is not None]
+        constants = [tensor.data.nbytes for tensor in taken if tensor.data is not None]
+        own_names = {name for one in self.program.layers for name in one.operators}
+        views = {op.outputs[0].name: op.inputs[0] for op in graph.ops
+                 if op.name not in own_names and op.inputs}  # fmt: skip
+        made = {tensor.name for op in own for tensor in op.outputs}
+        inputs = []
+        for tensor in taken:
+            source = tensor
+            while (viewed := views.get(source.name)) is not None:  # such as a reshape
+                source = viewed
+            if source.data is None and source.name not in made:
+                inputs.append(source.name)
         result = layer.outputs[0] if layer.outputs else None
         return {
             "tensor": result.name if result else None,
+            "inputs": list(dict.fromkeys(inputs)),
             "shape": list(result.shape) if result else None,
             "dtype": result.dtype.name if result else None,
             "parameter_bytes": sum(constants),

@@ -81,6 +81,7 @@ class Layer(Cost, frozen=True, kw_only=True):
     offload: Offload | None = None
     work: Work | None = None
     tensor: str | None = None
+    inputs: list[str] | None = None
     shape: list[Count] | None = None
     dtype: str | None = None
     parameter_bytes: Count | None = None

@@ -84,6 +84,22 @@ def objectives_of(rows: Sequence[Row]) -> list[Objective]:
     return [OBJECTIVES[name] for name in found]
 
 
+HARDLY = 0.02
+"""The share of its greatest value that a figure varies by at most, to be left out of figures."""
+
+
+def hardly_vary(rows: Sequence[Row], objectives: Sequence[Objective]) -> list[Objective]:
+    """Those of which the points of each model have about the same."""
+    found = []
+    models = {row["model"] for row in rows}
+    for one in objectives:
+        columns = [values([row for row in rows if row["model"] == m], one.name) for m in models]
+        known = [column[~np.isnan(column)] for column in columns]
+        if all(np.ptp(c) < HARDLY * abs(c).max() or not c.any() for c in known if len(c)):
+            found.append(one)
+    return found
+
+
 def shown(value: float, unit: str) -> str:
     """Four digits with a prefix of the SI, such as "21.75 µJ"."""
     power = min(4, max(-4, math.floor(math.log10(abs(value)) / 3 + 1e-9))) if value else 0

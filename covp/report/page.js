@@ -24,7 +24,7 @@ async function draw(figure) {
   figure.dispatchEvent(new CustomEvent("drawn", { bubbles: true }));
 }
 
-const figures = [...document.querySelectorAll("figure")];
+const figures = [...document.querySelectorAll("figure[data-renderer]")];
 Promise.all(figures.map(draw)).then(() => (document.documentElement.dataset.ready = figures.length));
 dark.addEventListener("change", () => figures.forEach(draw));
 

@@ -198,7 +198,7 @@ def write_page(
         style=_text("page.css") + style,
         sections=content,
         config=script_json(vega_config()),
-        vega=_vega() if "<figure " in content else "",
+        vega=_vega() if "data-renderer=" in content else "",
         more=f"<script>{script}</script>" if script else "",
         script=_text("page.js"),
     )

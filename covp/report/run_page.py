@@ -17,6 +17,7 @@ from covp.report.figures.memory import arena_figure, memory_figure
 from covp.report.figures.roofline import roofline_figure
 from covp.report.figures.traffic import traffic_figure
 from covp.report.layer_tables import layers_table, work_table
+from covp.report.model_graph import ModelGraph
 from covp.report.page import Facts, Figure, Note, Part, Section, Tile, Tiles, write_page
 from covp.report.quantities import certainty
 from covp.report.run_tables import (
@@ -192,6 +193,7 @@ def _layers(run: Run) -> Iterator[Part]:
             f"Device {run.device} gave no cycles by layer: --device virtual estimates them, "
             "--profile runs the layers one by one where a device has a counter."
         )
+    yield ModelGraph(run)
     yield layers_table(run)
     yield work_table(run)
 

@@ -8,11 +8,12 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 from covp.report import designs, points
+from covp.report.answer import answer
 from covp.report.effects import GRID, effects
 from covp.report.figures.pareto import pareto
 from covp.report.figures.sensitivity import levels, sensitivity
 from covp.report.memory_bound import memory_bound
-from covp.report.objectives import OBJECTIVES, Objective, Row, objectives_of
+from covp.report.objectives import HARDLY, OBJECTIVES, Objective, Row, hardly_vary, objectives_of
 from covp.report.page import Facts, Figure, Note, Part, Section, Tile, Tiles, write_page
 from covp.report.point_columns import SWEEP, PointColumn, columns_of
 from covp.report.points import Grid, Points, PointTable
@@ -66,11 +67,14 @@ def sweep_sections(sweeps: Sequence[Sweep]) -> list[Section]:
     last = sweeps[-1]
     objectives = _objectives(rows, last.objectives)
     columns = columns_of(rows)
+    same = hardly_vary(rows, objectives)
+    varying = [one for one in objectives if one not in same]
     sections = [
-        Section("Overview", _overview(rows, columns)),
-        Section("Designs", _designs(columns, objectives)),
+        Section("Answer", [*_answer(last, objectives), *_warnings(rows)]),
+        Section("Designs", _designs(columns, varying, same)),
         Section("Best", _best(last, objectives)),
-        Section("Sensitivity", _sensitivity(last, objectives)),
+        Section("Sensitivity", _sensitivity(last, varying)),
+        Section("Points", _overview(rows, columns)),
     ]
     if several:
         sections.append(Section("Changes", _changes(sweeps, objectives)))
@@ -90,7 +94,6 @@ def _overview(rows: Sequence[Row], columns: Sequence[PointColumn]) -> list[Part]
     worked = [row for row in rows if row["status"] == "ok"]
     run = sum(row.get("how") == "run" for row in worked)
     checked = [row["cycles_error"] for row in worked if row.get("cycles_error") is not None]
-    wrong = sum(row.get("matches_reference") is False for row in worked)
     error = f"at most ±{100 * max(checked):.2g} %" if checked else "of no timing model known"
     tiles = [
         Tile("Points", f"{len(rows):,}", f"{len(rows) - len(worked):,} failed"),
@@ -108,21 +111,24 @@ def _overview(rows: Sequence[Row], columns: Sequence[PointColumn]) -> list[Part]
     )
     versions = ", ".join(dict.fromkeys(str(row.get("covp_version")) for row in rows))
     facts = [*same, ("Timing models", models or "none"), ("covp", versions)]
-    parts: list[Part] = [Tiles(tiles), Facts(facts)]
+    text = (
+        "Instructions are exact. Cycles, time and energy are estimates of the timing models "
+        "named above; an error is that of the model on programs that it was not fitted on, and "
+        "“unchecked” means that no real core was compared with."
+    )
+    return [Tiles(tiles), Facts(facts), Note(text)]
+
+
+def _warnings(rows: Sequence[Row]) -> list[Part]:
+    parts: list[Part] = []
     random = dict.fromkeys(str(r["model"]) for r in rows if r.get("model_source") == "synthetic")
     if random:
         parts.append(Note(f"The weights of {', '.join(random)} are random.", "warning"))
+    wrong = sum(row.get("matches_reference") is False for row in rows)
     if wrong:
         parts.append(
             Note(f"{wrong:,} points compute something else than the reference.", "warning")
         )
-    parts.append(
-        Note(
-            "Instructions are exact. Cycles, time and energy are estimates of the timing models "
-            "named above; an error is that of the model on programs that it was not fitted on, and "
-            "“unchecked” means that no real core was compared with."
-        )
-    )
     return parts
 
 
@@ -131,7 +137,10 @@ def _one_level(column: PointColumn) -> str:
     return f"{level:,}" if column.format else str(level)
 
 
-def _designs(columns: Sequence[PointColumn], objectives: Sequence[Objective]) -> list[Part]:
+def _designs(
+    columns: Sequence[PointColumn], objectives: Sequence[Objective], same: Sequence[Objective]
+) -> list[Part]:
+    """The figures of what varies; what hardly does is named with its values."""
     pairs = default_pairs(objectives)
     figures = [
         Figure(
@@ -147,19 +156,29 @@ def _designs(columns: Sequence[PointColumn], objectives: Sequence[Objective]) ->
         "front. Drag across a figure to choose points: the other figures and the table show these "
         "alone. A double click ends that."
     )
-    return [
-        Points(columns),
-        *_levels(columns, objectives),
-        Note(note),
-        Grid(figures),
-        PointTable("Points"),
+    parts: list[Part] = [Points(columns)]
+    if figures:
+        parts += [Note(note), Grid(figures)]
+    if same:
+        parts.append(Note(_hardly(columns, same)))
+    return [*parts, *_levels(columns, objectives), PointTable("Points")]
+
+
+def _hardly(columns: Sequence[PointColumn], same: Sequence[Objective]) -> str:
+    levels = {column.key: column.levels for column in columns}
+    ends = [
+        f"{one.label} {levels[one.name][0]:,.6g} to {levels[one.name][-1]:,.6g}" for one in same
     ]
+    return (
+        f"Hardly vary (less than {100 * HARDLY:.0f} % over the points of a model), so without a "
+        f"figure: {'; '.join(ends)}. The table has them."
+    )
 
 
 def _levels(columns: Sequence[PointColumn], objectives: Sequence[Objective]) -> list[Part]:
     """Return the figure of what each value of a parameter brings, where one was varied."""
     varied = [c for c in columns if c.role in ("parameter", "factor") and c.key != "model"]
-    if not any(len(column.levels) > 1 for column in varied) or not objectives:
+    if not any(len(c.levels) > 1 for c in varied) or all(one.most for one in objectives):
         return []
     caption = "Of the points that the filters show; the bars hold the middle half of them."
     spec = levels(columns, objectives).to_dict()
@@ -176,19 +195,28 @@ def default_pairs(objectives: Sequence[Objective]) -> list[tuple[Objective, Obje
     return (others or pairs)[:_MOST_FRONTS]
 
 
+def _chosen(sweep: Sweep) -> list[Row]:
+    """The rows that worked and do not break the constraints, in order."""
+    feasible = sweep.feasible or (True,) * len(sweep.rows)
+    rows = zip(designs.shortened(sweep.rows), feasible, strict=True)
+    chosen: list[Row] = [row for row, good in rows if good is not False and row["status"] == "ok"]
+    return designs.ordered(chosen)
+
+
+def _answer(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
+    found = answer(_chosen(sweep), objectives, ", ".join(sweep.constraints)) if objectives else []
+    return found or [Note("No point has figures and satisfies the constraints.", "warning")]
+
+
 def _best(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
-    rows = designs.shortened(sweep.rows)
-    feasible = sweep.feasible or (True,) * len(rows)
-    found = list(zip(rows, feasible, strict=True))
-    chosen: list[Row] = [row for row, good in found if good is not False]
-    chosen = [row for row in designs.ordered(chosen) if row["status"] == "ok"]
+    chosen = _chosen(sweep)
     if not chosen or not objectives:
         return [
             Note("No point satisfies the constraints: " + ", ".join(sweep.constraints), "warning")
         ]
     limits = ", ".join(sweep.constraints)
     text = f"Of the {len(chosen):,} points that do not break {limits}." if limits else ""
-    unknown = sum(good is None for _, good in found)
+    unknown = sum(good is None for good in sweep.feasible)
     if unknown:
         text += f" Of {unknown:,} of them a figure with a limit is not known."
     return [best_designs(chosen, objectives, text), front_designs(chosen, objectives)]

@@ -67,6 +67,7 @@ class ArenaTensor(msgspec.Struct):
 class Layer(msgspec.Struct):
     index: Count
     tensor: str | None
+    inputs: list[str]
     shape: list[Count] | None
     dtype: str | None
     parameter_bytes: Count

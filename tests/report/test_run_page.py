@@ -176,7 +176,7 @@ def test_accuracy_is_shown(plain: dict[str, Any], written: Written) -> None:
 def test_every_estimate_has_its_error(plain: dict[str, Any], written: Written) -> None:
     run = read_runs(written(plain))[0]
     assert plain["cycles_source"]["error"] is None
-    figure, table, _ = run_sections([("run", run)])[1].parts
+    figure, _, table, _ = run_sections([("run", run)])[1].parts
     assert isinstance(figure, Figure) and isinstance(table, Table)
     column = [c.title for c in table.columns].index("error")
     assert {row[column] for row in (*table.rows, table.total)} == {"unchecked"}

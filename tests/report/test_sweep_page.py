@@ -13,7 +13,8 @@ import pytest
 from covp.evaluation.pareto import front
 from covp.report import designs
 from covp.report.objectives import OBJECTIVES, Row, costs
-from covp.report.sweep_page import Sweep, write_sweep_page
+from covp.report.save import figures_of
+from covp.report.sweep_page import Sweep, sweep_sections, write_sweep_page
 from tests.report import sweep_rows
 from tests.report.browser import needs_browser, open_page
 
@@ -154,6 +155,28 @@ def test_ten_thousand_points(tmp_path: Path) -> None:
     )
     assert (tmp_path / "sweep.html").stat().st_size < 5_000_000
     assert said["over"] <= 0
+
+
+def test_what_hardly_varies_has_no_figure(tmp_path: Path) -> None:
+    """Of each model; it is named with its values, and stays in the tables."""
+    rows = [one | {"accuracy": 0.9} for one in sweep_rows.searched(60)]
+    for i, one in enumerate(rows):
+        one |= {"flash_bytes": 80_000 if one["model"] == "kws" else 900_000}
+        one |= {"ram_bytes": 20_000 + i}
+    rows[0]["flash_bytes"] += 1_599 if rows[0]["model"] == "kws" else 17_999
+    sections = sweep_sections([Sweep("sweep", rows)])
+    names = {figure.name for figure in figures_of(sections)}
+    assert any("energy_j" in name for name in names)
+    assert not any("flash_bytes" in name or "ram_bytes" in name for name in names)
+    designs_html = sections[1].html()
+    assert "Hardly vary (less than 2 %" in designs_html
+    assert (
+        "RAM (bytes) 20,000 to 20,059" in designs_html and "Flash (bytes) 80,000 to" in designs_html
+    )
+    assert "Flash" in sections[2].html(), "the best designs"
+    rows[0]["ram_bytes"] = 25_000
+    names = {figure.name for figure in figures_of(sweep_sections([Sweep("sweep", rows)]))}
+    assert any("ram_bytes" in name for name in names)
 
 
 def test_two_sweeps(tmp_path: Path) -> None:
