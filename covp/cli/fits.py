@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -15,7 +14,7 @@ from covp.cli.energy_report import in_joules
 from covp.cli.groups import GroupedCommand, option
 from covp.cli.output import echo, print_json, progress, warn
 from covp.cli.tables import print_table
-from covp.cli.verdict import equality
+from covp.cli.verdict import equality, reproduction
 from covp.evaluation.energy import Energy
 from covp.evaluation.fits import Limits, Placing, order
 from covp.evaluation.fits import fits as tried
@@ -78,10 +77,15 @@ def fits(
         rows = [fit.record() for fit in found]
         print_json({"schema": "covp.fits/1", "budget": limits.limits, "rows": rows})
     else:
-        units = [word for name in accelerators for word in ("-a", name)]
+        paths = {board.name: name for board, name in zip(boards, platforms, strict=True)}
         for name, model in given.items():
-            _report(name, budget, [fit for fit in found if fit.trial.model == name])
-            _print_next(["covp", "run", model, *units], found, name)
+            of_one = [fit for fit in found if fit.trial.model == name]
+            _report(name, budget, of_one)
+
+            def command(board: str, model: str = model) -> str:
+                return reproduction(model, paths[board], accelerators, run_options.seed)
+
+            _print_next(of_one, command)
         if output is not None:
             echo(f"{output}")
     return 0 if all(f.trial.result.matches_reference for f in found if f.trial.result) else 1
@@ -99,11 +103,11 @@ def _report(model: str, budget: str, found: Sequence[Placing]) -> None:
             echo(f"{fit.trial.platform.name}: {fit.reason}")
 
 
-def _print_next(words: Sequence[str], found: Sequence[Placing], model: str) -> None:
+def _print_next(found: Sequence[Placing], command: Callable[[str], str]) -> None:
     """The command that shows the first that fits."""
-    for fit in [fit for fit in found if fit.fits and fit.trial.model == model][:1]:
-        size = ["--optimize", "size"] if fit.is_smaller else []
-        echo(f"more of one: {shlex.join([*words, '-p', fit.trial.platform.name, *size])}")
+    for fit in [fit for fit in found if fit.fits][:1]:
+        size = " --optimize size" * fit.is_smaller
+        echo(f"more of one: {command(fit.trial.platform.name)}{size}")
 
 
 def _row(fit: Placing) -> list[object]:

@@ -19,6 +19,7 @@ MOST = 2
 _LEAST_FLOAT = 0.05
 _LEAST_DYNAMIC = 0.1
 _LEAST_LIMIT = 0.1
+_LEAST_EMULATED = 0.5
 _LEAST_CACHE = 0.45
 """Shares of the cycles from which something is worth a line. Misses: of 15 runs of kws, toycar and
 vww on five boards with slow flash, smaller schedules were the faster ones exactly above this."""
@@ -57,6 +58,7 @@ def advice(
         optimize: what its schedules were chosen by.
     """
     found = [*_floats(program, profile), *_dynamic(program, profile), *_ports(program, profile)]
+    found += _emulated(program, profile)
     if optimize != "size":
         found += _misses(program, profile, memory)
     return (*sorted(found, key=lambda one: -one.cycles), *_peak(program, memory))
@@ -106,6 +108,22 @@ def _floats(program: Program, profile: Profile) -> Iterator[Advice]:
             seen = f"{entry.op} stays float and its neighbours are integers"
             yield Advice(seen, _how(entry, ops), sum(map(_cost, around)))
             return
+
+
+def _emulated(program: Program, profile: Profile) -> Iterator[Advice]:
+    """A network of floats on a core that computes them in software."""
+    layers = profile.layers
+    ops = {op.name: op for op in (program.lowered or program.graph).ops}
+    done = [e for e in layers if e.macs and e.target == "cpu"]
+    if program.platform.core.has("fpu") or not done or not all(_is_float(e, ops) for e in done):
+        return
+    cost = sum(map(_cost, done))
+    if cost >= _LEAST_EMULATED * sum(map(_cost, layers)):
+        yield Advice(
+            f"the network is float32 and {program.platform.core.name} has no floating-point unit",
+            "quantize it to int8 (docs/onnx-quantized.md), or choose a core with one (`covp fits`)",
+            cost,
+        )
 
 
 def _how(entry: LayerProfile, ops: Mapping[str, Op]) -> str:

@@ -90,11 +90,16 @@ def test_accelerators_and_several_models(call: Call, small: Path) -> None:
     assert max(row["cycles"] for row in rows.document["rows"]) < 1_000_000
 
 
-def test_the_command_for_more_runs(call: Call, small: Path) -> None:
-    told = call("fits", small, "-p", "pico", "-a", "gemm").out
-    (line,) = re.findall(r"^more of one: covp (.*)$", told, re.MULTILINE)
-    assert line == f"run {small} -a gemm -p pico"
-    assert call(*line.split()).status == 0
+def test_the_command_for_more_runs(
+    call: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call("new", "platform", "own", "--core", "ibex", "--flash", "1M", "--ram", "64K")
+    for board in ("pico", "own.yaml"):
+        told = call("fits", small, "-p", board, "-a", "gemm").out
+        (line,) = re.findall(r"^more of one: covp (.*)$", told, re.MULTILINE)
+        assert line == f"run {small} -p {board} -a gemm --seed 0"
+        assert call(*line.split()).status == 0
 
 
 @pytest.mark.costly

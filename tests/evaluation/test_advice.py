@@ -101,6 +101,13 @@ def test_nothing_is_advised_where_nothing_is_amiss(model: str) -> None:
     assert advised(model, "riscv32") == []
 
 
+@pytest.mark.parametrize(("platform", "told"), [("riscv32", True), ("riscv32f", False)])
+def test_floats_on_a_core_without_a_unit_for_them(platform: str, told: bool) -> None:
+    found = advised("toycar_float", platform)
+    assert ["no floating-point unit" in one.seen for one in found] == [True] * told
+    assert cycles("toycar_float", "riscv32f") < cycles("toycar_float", "riscv32") / 3
+
+
 @pytest.mark.parametrize(
     ("macs", "port", "limit"),
     [(4, 4, "multipliers"), (64, 1, "memory port"), (64, 2, "memory port")],

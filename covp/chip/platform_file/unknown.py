@@ -10,6 +10,8 @@ from pathlib import Path
 
 _TYPO = 0.85
 """How alike two names are, by `difflib`, of which one is the other misspelt."""
+_HELD = 6
+"""Letters of a name that stands in the middle of a longer one, such as esp32c3."""
 _SHARED = 4
 """Letters in a row that a name has to share with what it was meant to be."""
 
@@ -27,19 +29,34 @@ def advice(name: str, known: Sequence[str], folder: Path) -> str:
         that of a known chip or board, and the command that writes a platform file for it.
     """
     core, foreign = nearest_core(name, folder)
-    typos = difflib.get_close_matches(name.lower(), known, 2, _TYPO)
+    typos = _longer(name, known) or difflib.get_close_matches(name.lower(), known, 2, _TYPO)
     if typos and foreign is None:
         return f"did you mean {' or '.join(typos)}?{f' Its core is near {core}' * bool(core)}"
     if foreign is not None:
-        return f"covp has no core like its own, {foreign}; `covp cores` lists those that it has"
+        begun = [each for each in known if _letters(each).startswith(_letters(name))]
+        others = f"; there are {', '.join(begun[:3])}" if begun else ""
+        return f"covp has no core like its own, {foreign}{others}; `covp cores` lists its cores"
     wanted = re.sub("[^A-Za-z0-9_.+-]", "-", name).strip("-") or "NAME"
     command = f"`covp new platform {wanted} --core {core or 'CORE'} --flash SIZE --ram SIZE`"
     if core is not None:
-        return f"its core is near {core}; {command} writes eight lines of YAML for it"
-    near = [each for each in known if _shared(name, each) >= _SHARED]
+        return f"its core is near {core}; {command} writes its file"
+    near = [each for each in known if _shared(name, each) > _SHARED]
     near.sort(key=lambda each: -_likeness(name, each))
     start = f"did you mean {' or '.join(near[:3])}? " if near else ""
     return f"{start}`covp platforms` lists those that there are; {command} writes another"
+
+
+def _longer(name: str, known: Sequence[str]) -> list[str]:
+    """Names that the name is the beginning of, or that it holds; those most like it."""
+    plain = _letters(name)
+    found = [
+        each
+        for each in known
+        if (len(plain) >= _SHARED and _letters(each).startswith(plain))
+        or (len(_letters(each)) >= _HELD and _letters(each) in plain)
+        or (len(_letters(each)) >= _SHARED and plain.startswith(_letters(each)))
+    ]
+    return sorted(found, key=lambda each: -_likeness(name, each))[:2]
 
 
 def nearest_core(name: str, folder: Path) -> tuple[str | None, str | None]:
