@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from covp.cli import options
+from covp.cli import options, timeline_files
 from covp.cli.junit import TestCase, junit, write_junit
 from covp.cli.output import echo, print_json
 from covp.errors import UsageError, printable
@@ -69,6 +69,7 @@ def check(
         "flash": max_flash,
         "ram": max_ram,
     }
+    timeline_files.demand_places(junit)
     budgets = {name: float(most) for name, most in limits.items() if most is not None}
     _demand_sense(threshold, max_ms)
     if baseline is None and not budgets:

@@ -9,7 +9,7 @@ import click
 
 from covp.base.request import BuildOptions, RunOptions
 from covp.chip.platform_file import load_platform
-from covp.cli import options
+from covp.cli import options, timeline_files
 from covp.cli.energy_report import in_joules
 from covp.cli.groups import GroupedCommand, option
 from covp.cli.output import echo, print_json, progress, warn
@@ -60,6 +60,7 @@ def fits(
     layers, as `covp run` does.
     """
     limits = Limits.read(budget)
+    timeline_files.demand_places(output)
     boards = [load_platform(platform) for platform in platforms]
     found: list[Placing] = []
     given: dict[str, str] = {}

@@ -79,6 +79,8 @@ def platform(
         raise UsageError(f"{target}: a platform file ends in .yaml, as in -o {target}.yaml")
     if target.exists():
         raise UsageError(f"{target} exists already; choose another file with -o")
+    if not is_core_path(core) and (Path(core) / "core.yaml").is_file():
+        core = f"./{core}"
     architecture = find_core(core).architecture
     if architecture not in _MAPS:
         raise UsageError(f"{core} is this machine's core: a board has one of `covp cores`")

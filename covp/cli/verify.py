@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from covp.cli import options
+from covp.cli import options, timeline_files
 from covp.cli.junit import TestCase, junit, write_junit
 from covp.cli.output import echo, print_json
 
@@ -62,6 +62,8 @@ def verify(
     """
     from covp.evaluation.source import judged
     from covp.testing.verify import verify as search
+
+    timeline_files.demand_places(junit)
 
     def progress(what: str) -> None:
         if not as_json:

@@ -213,5 +213,6 @@ def test_verdicts_as_junit(call: Call, tmp_path: Path) -> None:
         failures = [str(failure.get("message")) for failure in case.iter("failure")]
         assert len(failures) == status
         assert all("instructions" in message for message in failures)
-    told = call("check", good, "--baseline", good, "--junit", tmp_path / "no" / "out.xml").refusal
-    assert "out.xml: cannot be written" in told
+    for wrong in (tmp_path / "no" / "out.xml", tmp_path, "/dev/full"):
+        told = call("check", good, "--baseline", good, "--junit", wrong).refusal
+        assert f"{wrong}: cannot be written" in told

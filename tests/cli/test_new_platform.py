@@ -77,8 +77,10 @@ def test_a_core_of_ones_own_is_named_from_the_file(call: Call) -> None:
     Path("fast/core.yaml").write_text("description: fast\nlike: ibex\n")
     Path("boards").mkdir()
     sizes = ("--flash", "1M", "--ram", "64K")
-    done = call("new", "platform", "own", "--core", "./fast", *sizes, "-o", "boards/own.yaml")
-    assert done.status == 0, done.err
+    for name, core in (("own", "./fast"), ("other", "fast")):
+        done = call("new", "platform", name, "--core", core, *sizes, "-o", f"boards/{name}.yaml")
+        assert done.status == 0, done.err
+        assert load_platform(f"boards/{name}.yaml").core.name == "fast"
     assert load_platform("boards/own.yaml").core.name == "fast"
     assert "lower bound" in load_platform("boards/own.yaml").wait_states
 

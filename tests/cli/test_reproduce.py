@@ -110,6 +110,21 @@ def test_another_model_file_is_named(call: Call, small: Path) -> None:
     assert "no such file" in call("reproduce", "run.json").refusal
 
 
+def test_a_run_on_this_machine_has_another_time(call: Call, small: Path) -> None:
+    saved(call, small, "-p", "host", "--device", "host")
+    told = call("reproduce", "run.json")
+    assert told.status == 0, told.out
+
+
+def test_what_is_edited_is_refused_with_the_name_of_the_file(call: Call, small: Path) -> None:
+    document = saved(call, small, "-p", "riscv32")
+    for part, value in (("platform", {"name": "x", "content": {"a": 1}}),
+                        ("accelerators", [{"request": "gone.py:Unit"}])):  # fmt: skip
+        edited = document | {"origin": document["origin"] | {part: value}}
+        Path("run.json").write_text(json.dumps(edited))
+        assert call("reproduce", "run.json").refusal.startswith("covp: run.json: ")
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
