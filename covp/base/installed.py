@@ -52,11 +52,7 @@ class Brought:
         Raises:
             PlatformError: there is none.
         """
-        try:
-            spec = find_spec(self.value)
-        except (ImportError, ValueError):
-            spec = None
-        places = list(spec.submodule_search_locations or ()) if spec else []
+        places = _places(self.value)
         if not places:
             raise PlatformError(
                 f"{self.kind} {self.name}: {self.package} names {self.value}, which is no package"
@@ -72,6 +68,21 @@ def brought(group: str) -> dict[str, tuple[Brought, ...]]:
         one = Brought(GROUPS[group], entry.name, _package(entry), entry.value)
         found[entry.name] = (*found.get(entry.name, ()), one)
     return found
+
+
+def single(group: str) -> list[str]:
+    """The names in a group that one package alone brings, with a folder; others cannot be used."""
+    known = brought(group).items()
+    return [name for name, each in known if len(each) == 1 and _places(each[0].value)]
+
+
+def _places(package: str) -> list[str]:
+    """The folders of a package; none where there is no such package."""
+    try:
+        spec = find_spec(package)
+    except (ImportError, ValueError):
+        return []
+    return list(spec.submodule_search_locations or ()) if spec else []
 
 
 def find_brought(group: str, name: str) -> Brought | None:

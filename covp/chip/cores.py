@@ -21,7 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from covp.base.cache import content_key
-from covp.base.installed import CORES, brought, find_brought
+from covp.base.installed import CORES, find_brought, single
 from covp.base.struct_errors import readable
 from covp.base.yaml_files import read_yaml
 from covp.chip.isa import Isa
@@ -139,7 +139,7 @@ def core_names() -> list[str]:
 
 def all_cores() -> list[Core]:
     """The cores that come with covp, and those of other packages."""
-    return [find_core(name) for name in sorted({*core_names(), *brought(CORES)})]
+    return [find_core(name) for name in sorted({*core_names(), *single(CORES)})]
 
 
 @functools.cache
@@ -177,7 +177,7 @@ def timing_file(timing: str | None) -> Path | None:
 @functools.cache
 def _covp_core(name: str) -> Core:
     if name not in core_names():
-        known = near_misses(name, {*core_names(), *brought(CORES)})
+        known = near_misses(name, {*core_names(), *single(CORES)})
         raise PlatformError(f"unknown core {name!r:.80}: {known}")
     return _read(cores_dir() / name)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from covp.base.cache import write_atomically
 from covp.cli.groups import option
 from covp.errors import UsageError, printable
 
@@ -52,6 +51,6 @@ def write_junit(path: Path, suite: str, cases: Sequence[TestCase]) -> None:
             failure.text = "\n".join(map(printable, (case.detail or case.problem).split("\n")))
     content = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     try:
-        write_atomically(path, content + b"\n")
+        path.write_bytes(content + b"\n")
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None

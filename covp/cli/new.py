@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import click
+import yaml
 
 from covp.accelerator.registry import built_in_names
 from covp.base.cache import write_atomically
@@ -20,6 +21,7 @@ from covp.errors import PlatformError, UsageError
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+_BOARD = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,59}")
 _MAPS = {
     "arm": (0x00000000, 0x20000000, 0x50080000),
     "riscv": (0x20000000, 0x80000000, 0x70000000),
@@ -57,8 +59,8 @@ def accelerator(name: str, output: Path | None) -> None:
 @new.command()
 @click.argument("name")
 @click.option("--core", required=True, help="A name from `covp cores`, or a folder of your own.")
-@click.option("--flash", required=True, metavar="SIZE", help="Such as 512K or 2M.")
-@click.option("--ram", required=True, metavar="SIZE", help="Such as 96K.")
+@click.option("--flash", required=True, metavar="SIZE[@ADDRESS]", help="Such as 2M@0x08000000.")
+@click.option("--ram", required=True, metavar="SIZE[@ADDRESS]", help="Such as 96K.")
 @click.option("--clock", default="100M", show_default=True, metavar="HZ", help="Such as 84M.")
 @click.option("--wait-states", type=click.IntRange(0, 255), help="Of the flash, in core cycles.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="By default NAME.yaml.")
@@ -71,26 +73,29 @@ def platform(
     wait_states: int | None,
     output: Path | None,
 ) -> None:
-    """Write the platform file of board NAME, which runs at once."""
+    """Write the platform file of board NAME, which runs at once.
+
+    Addresses that are not given are those of most chips with such a core.
+    """
     target = output or Path(f"{name}.yaml")
-    if name in platform_names():
-        raise UsageError(f"{name!r} is a platform of covp's own: -p {name} takes it as it is")
-    if target.suffix not in (".yaml", ".yml"):
-        raise UsageError(f"{target}: a platform file ends in .yaml, as in -o {target}.yaml")
-    if target.exists():
-        raise UsageError(f"{target} exists already; choose another file with -o")
+    _demand_place(name, target)
     if not is_core_path(core) and (Path(core) / "core.yaml").is_file():
         core = f"./{core}"
-    architecture = find_core(core).architecture
+    try:
+        architecture = find_core(core).architecture
+    except PlatformError as error:
+        raise UsageError(str(error)) from None
     if architecture not in _MAPS:
         raise UsageError(f"{core} is this machine's core: a board has one of `covp cores`")
-    places = dict(zip(("flash_at", "ram_at", "units_at"), _MAPS[architecture], strict=True))
-    waits = "" if wait_states is None else f", wait_states: {wait_states}"
+    flash_at, ram_at, units_at = _MAPS[architecture]
     words = {
-        "@name@": name, "@clock@": f"{options.hertz(clock):_}", "@waits@": waits,
-        "@flash@": flash, "@ram@": ram,
-        **{f"@{place}@": f"0x{address:08X}" for place, address in places.items()},
-    }  # fmt: skip
+        "@name@": name,
+        "@clock@": f"{options.hertz(clock):_}",
+        "@waits@": "" if wait_states is None else f", wait_states: {wait_states}",
+        "@units_at@": f"0x{units_at:08X}",
+        **_memory("flash", flash, flash_at),
+        **_memory("ram", ram, ram_at),
+    }
     text = filled((_TEMPLATES / "platform.yaml.in").read_text(encoding="utf-8"), words)
     own = is_core_path(core)
     with temporary_folder("new") as made:
@@ -109,6 +114,33 @@ def platform(
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None
     echo(f"{target} written; now: covp run kws -p {target}")
+
+
+def _demand_place(name: str, target: Path) -> None:
+    """Raises UsageError: NAME cannot be a platform's, or the file is not to be written."""
+    if not _BOARD.fullmatch(name) or yaml.safe_load(name) != name or name.endswith(".yaml"):
+        raise UsageError(
+            f"{name!r:.60} cannot be a platform's name: a letter, then letters, digits and _.+-"
+        )
+    if name in platform_names():
+        raise UsageError(f"{name!r} is a platform of covp's own: -p {name} takes it as it is")
+    if target.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"{target}: a platform file ends in .yaml, as in -o {target}.yaml")
+    if target.exists():
+        raise UsageError(f"{target} exists already; choose another file with -o")
+
+
+def _memory(kind: str, stated: str, usual: int) -> dict[str, str]:
+    """The words of a memory of the template."""
+    size, sign, address = stated.partition("@")
+    options.size(size)
+    try:
+        start = int(address, 0) if sign else usual
+    except ValueError:
+        raise UsageError(
+            f"--{kind} {stated:.40}: write a size, or such as 512K@0x08000000"
+        ) from None
+    return {f"@{kind}@": size, f"@{kind}_at@": f"0x{start:08X}"}
 
 
 def filled(text: str, words: dict[str, str]) -> str:

@@ -42,7 +42,10 @@ def hertz(text: str) -> int:
     match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([kMG]?)(?:Hz)?", text.replace("_", ""))
     if match is None:
         raise UsageError(f"{text!r:.40} is not a frequency; write hertz or such as 84M, 32.768k")
-    return round(float(match[1]) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[match[2]])
+    found = round(float(match[1]) * {"": 1, "k": 1e3, "M": 1e6, "G": 1e9}[match[2]])
+    if found < 1000:
+        raise UsageError(f"{text!r:.40} is less than a kilohertz; write such as 84M")
+    return found
 
 
 def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
@@ -186,7 +189,7 @@ def _shapes_by_name(
             extents = tuple(int(part) for part in text.split(",")) if text.strip() else ()
         except ValueError:
             extents = (-1,)
-        if not (sign and name) or any(not 0 <= extent < 2**31 for extent in extents):
+        if not (sign and name) or any(not 0 < extent < 2**31 for extent in extents):
             wrong = f"{value!r:.80} is not of the form NAME=1,3,32,32."
             raise click.BadParameter(wrong, context, option)
         if name in found:

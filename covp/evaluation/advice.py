@@ -130,8 +130,8 @@ def _how(entry: LayerProfile, ops: Mapping[str, Op]) -> str:
     op = ops.get(entry.layer.name)
     if op is not None and isinstance(op.attributes, Recurrent):
         return (
-            "onnxruntime does not quantize it; TensorFlow Lite has an integer LSTM, and "
-            "convolutions over time (docs/streaming.md) are quantized by both"
+            "onnxruntime's static quantization leaves it so; TensorFlow Lite has an integer LSTM, "
+            "and convolutions over time (docs/streaming.md) are quantized by both"
         )
     return "quantize it too (onnxruntime: op_types_to_quantize; TensorFlow: full integer)"
 

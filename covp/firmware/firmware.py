@@ -138,7 +138,8 @@ def board_warning(platform: Platform) -> str | None:
     return (
         f"there is no board support for {platform.name}: its firmware prints nothing and sets no "
         "clock, so that the core runs as after reset; covp_exit_status has the result. A chip that "
-        "starts through a boot loader (RP2040, RP2350, ESP32) needs its header around the image"
+        "starts through a boot loader (RP2040, RP2350, ESP32) does not start this image by itself: "
+        "there, take the library in model/ into a project of the chip's own kit"
     )
 
 

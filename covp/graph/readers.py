@@ -52,6 +52,7 @@ _KNOWN = {
 _CONTENT = {
     b"\x89HDF": _KERAS_FILE,
     b"PK\x03\x04": ("an archive, as of PyTorch or Keras", f"export it: {_TORCH}, or {_KERAS}"),
+    b"version https://git-lfs": ("a pointer of Git LFS, not the file", "fetch it: git lfs pull"),
     **dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04\x95", b"\x80\x05\x95"), _PICKLE),
 }
 """How files begin that are none of the above by their suffix."""
@@ -64,8 +65,10 @@ def _foreign(path: Path) -> tuple[str, str] | None:
     if path.suffix.lower() in _KNOWN and path.exists():
         return _KNOWN[path.suffix.lower()]
     start = b""
+    if not path.is_file():  # a pipe would wait for its writer
+        return None
     with contextlib.suppress(OSError), path.open("rb") as stream:  # the reader says why
-        start = stream.read(4)
+        start = stream.read(32)
     return next((known for magic, known in _CONTENT.items() if start.startswith(magic)), None)
 
 

@@ -213,6 +213,11 @@ def test_verdicts_as_junit(call: Call, tmp_path: Path) -> None:
         failures = [str(failure.get("message")) for failure in case.iter("failure")]
         assert len(failures) == status
         assert all("instructions" in message for message in failures)
+    link = tmp_path / "link.xml"
+    link.symlink_to(out)
+    out.write_text("")
+    assert call("check", good, "--baseline", good, "--junit", link).status == 0
+    assert link.is_symlink() and out.stat().st_size > 100, "what it points to is written"
     for wrong in (tmp_path / "no" / "out.xml", tmp_path, "/dev/full"):
         told = call("check", good, "--baseline", good, "--junit", wrong).refusal
         assert f"{wrong}: cannot be written" in told

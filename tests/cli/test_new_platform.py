@@ -66,6 +66,10 @@ def test_the_file_runs_at_once(call: Call, small: Path, core: str, start: int) -
     written = load_platform("./mine.yaml")
     assert (written.core.name, written.clock_hz, written.flash.start) == (core, 84_000_000, start)
     assert (written.flash.bytes, written.ram.bytes) == (512 << 10, 96 << 10)
+    at = ("--flash", "512K@0x08000000", "--ram", "96K@0x20010000")
+    assert call("new", "platform", "placed", "--core", core, *at).status == 0
+    placed = load_platform("./placed.yaml")
+    assert (placed.flash.start, placed.ram.start) == (0x08000000, 0x20010000)
     assert not written.is_lower_bound and "flash 2/2" in written.wait_states
     assert len(yaml.safe_load(Path("mine.yaml").read_text())) == 5
     run = call("run", small, "-p", "mine.yaml", "--json")
@@ -89,13 +93,18 @@ def test_a_core_of_ones_own_is_named_from_the_file(call: Call) -> None:
     ("changed", "told"),
     [
         ({"name": "riscv32"}, "'riscv32' is a platform of covp's own"),
-        ({"name": "a b"}, "no platform file: name: 'a b'"),
+        ({"name": "a b"}, "'a b' cannot be a platform's name"),
+        ({"name": "null"}, "'null' cannot be a platform's name"),
+        ({"name": "a/b"}, "'a/b' cannot be a platform's name"),
+        ({"name": "my.yaml"}, "'my.yaml' cannot be a platform's name"),
+        ({"--flash": "1M@here"}, "--flash 1M@here: write a size"),
+        ({"--ram": "64K@0x00001000"}, "no platform file: "),
         ({"--core": "cortex-m5"}, "unknown core 'cortex-m5'"),
         ({"--core": "x86-64"}, "this machine's core"),
         ({"--flash": "512Q"}, "'512Q' is not a size"),
         ({"--ram": "100"}, "memory[1]: start and size must be multiples"),
         ({"--clock": "fast"}, "'fast' is not a frequency"),
-        ({"--clock": "0"}, "clock_hz"),
+        ({"--clock": "0"}, "less than a kilohertz"),
         ({"-o": "mine.txt"}, "a platform file ends in .yaml"),
         ({"-o": "none/mine.yaml"}, "none/mine.yaml cannot be written"),
     ],

@@ -74,8 +74,10 @@ def test_content_of_other_programs_is_known_under_any_name(folder: Path) -> None
         archive.writestr("archive/data.pkl", b"weights")
     Path("my model").mkdir()
     Path("my model/saved_model.pb").touch()
+    Path("c.onnx").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\n")
     for name, told in (
         ("a.tflite", "a Keras model"),
+        ("c.onnx", "git lfs pull"),
         ("b.onnx", "torch.onnx.export"),
         ("my model", "--saved-model 'my model' "),
     ):

@@ -105,5 +105,10 @@ def test_without_it_nothing_is_left_and_two_of_a_name_clash(package: Path, tmp_p
     assert "covp-vendor 1.0" in clash.stderr and "other 2.0" in clash.stderr
     broken = covp("run", "toycar", "-p", "none", site=both)
     assert "other 2.0 names nowhere.platforms, which is no package" in broken.stderr
+    names = [one["name"] for one in document("platforms", site=both)]
+    assert "riscv32" in names and not {"vendor-board", "none"} & {*names}
+    tools = document("doctor", site=both)
+    doubled = [one for one in tools if one["tool"] == "platform vendor-board"]
+    assert len(doubled) == 2 and all("bring that name" in one["enables"] for one in doubled)
     own = covp("run", "toycar", "-p", "riscv32", "--check", "none", site=both)
     assert own.returncode == 0, "covp's own platforms cannot be replaced"

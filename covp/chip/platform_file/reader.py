@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from covp.base.installed import PLATFORMS, brought, find_brought
+from covp.base.installed import PLATFORMS, find_brought, single
 from covp.base.struct_errors import readable
 from covp.base.yaml_files import read_yaml
 from covp.chip.cores import is_core_path, timing_file
@@ -29,7 +29,7 @@ def platforms_dir() -> Path:
 
 def platform_names() -> list[str]:
     """Names of the platforms there are: covp's, `platform_aliases`, those of other packages."""
-    return sorted({*_file_names(), *platform_aliases(), *brought(PLATFORMS)})
+    return sorted({*_file_names(), *platform_aliases(), *single(PLATFORMS)})
 
 
 def every_platform() -> list[Platform]:
