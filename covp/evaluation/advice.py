@@ -11,7 +11,6 @@ import numpy as np
 from covp.codegen.program import Program
 from covp.evaluation.lifetimes import arena_tensors, live_bytes
 from covp.graph.graph import Op
-from covp.graph.ops.recurrent import Recurrent
 from covp.runtime.profile import LayerProfile, MemoryUse, Profile
 
 MOST = 2
@@ -127,6 +126,8 @@ def _emulated(program: Program, profile: Profile) -> Iterator[Advice]:
 
 
 def _how(entry: LayerProfile, ops: Mapping[str, Op]) -> str:
+    from covp.graph.ops.recurrent import Recurrent  # a small model does not need the family
+
     op = ops.get(entry.layer.name)
     if op is not None and isinstance(op.attributes, Recurrent):
         return (

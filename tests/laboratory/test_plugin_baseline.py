@@ -155,7 +155,7 @@ def test_mistakes_in_options_are_one_line(project):
     text = '{"schema": "covp.kernels/1", "kernels": {"f": {"p": {"t": {"cycles": "1"}}}}}'
     project.write("text.json", text)
     cases = {
-        ("--covp-platform", "riscv23"): "did you mean riscv32 ",
+        ("--covp-platform", "riscv23"): "did you mean riscv32?",
         ("--covp-platform", "riscv32:rlt"): "unknown device 'rlt': did you mean rtl?",
         ("--covp-platform", ":rtl"): "is not of the form NAME[:DEVICE]",
         ("--covp-baseline", "no.json"): "no.json: there is no such baseline; --covp-update",

@@ -29,7 +29,7 @@ def test_it_has_all_that_a_checkout_has(checkout: Path, tmp_path: Path) -> None:
     for name in ("MANIFEST.in", "SECURITY.md", *ALONE):
         shutil.copy(checkout / name, sources)
     for top in BESIDE:
-        ignored = shutil.ignore_patterns("__pycache__", "venv", "site")
+        ignored = shutil.ignore_patterns("__pycache__", "venv", "site", ".hypothesis")
         shutil.copytree(checkout / top, sources / top, ignore=ignored)
     for name in LEFT_BEHIND:
         (sources / name).parent.mkdir(parents=True, exist_ok=True)

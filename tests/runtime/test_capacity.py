@@ -61,7 +61,7 @@ def test_the_platforms_that_are_named_have_room() -> None:
 def test_flash_too_small_for_code_names_the_smaller_schedules_and_the_region() -> None:
     text = refusal("resnet", with_memory("tight", 96, 256))
     assert "rom (98304 bytes)" in text and "--optimize size" in text
-    assert "a further region of kind flash" in text and "nrf52840" in named(text)
+    assert "a further region of kind flash" in text and "nucleo-f401re" in named(text)
     assert "--optimize size" not in refusal("resnet", with_memory("tiny", 16, 256))
 
 
