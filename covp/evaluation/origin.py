@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from covp.accelerator.registry import at_folder
 from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.chip.platform_file import Platform, load_platform, platform_names
 from covp.compilers.toolchain import get_toolchain
@@ -21,7 +22,7 @@ from covp.evaluation.check import Check
 from covp.evaluation.platform_content import platform_content
 from covp.evaluation.sample import Sample
 
-_FILE = re.compile(r"(?:\w+=)?(.+\.py):")
+_FILE = re.compile(r"(?:\w+=)?(.+\.py)(?::|$)")
 
 
 def origin_record(
@@ -81,19 +82,25 @@ def _platform(platform: Platform) -> dict[str, Any]:
 
 
 def _accelerator(request: str) -> dict[str, Any]:
-    """As it was requested, and the content of its file if it is in one."""
+    """As it was requested, from any folder, and the content of its file if it is in one."""
     file = _FILE.match(request)
-    return {"request": request, "sha256": _of_file(Path(file[1])) if file else None}
+    return {
+        "request": at_folder(request, Path.cwd()),
+        "sha256": _of_file(Path(file[1])) if file else None,
+    }
 
 
 def _model(made: Build) -> dict[str, Any]:
     """Its zoo name or path, and the content of its file; null for a graph made in memory."""
     origin = made.graph.origin
+    arrays = (tensor.data for tensor in made.graph.tensors() if tensor.data is not None)
+    constants = _digest(b"".join(array.tobytes() for array in arrays))
     if origin is None:
-        return {"name": made.model, "sha256": None, "shapes": {}}
+        return {"name": made.model, "sha256": None, "constants_sha256": constants, "shapes": {}}
     return {
         "name": str(origin.path.absolute()) if made.source == "file" else made.model,
         "sha256": _of_file(origin.path),
+        "constants_sha256": constants,  # they may be in other files
         "shapes": {name: list(shape) for name, shape in origin.shapes.items()},
     }
 

@@ -20,8 +20,10 @@ from covp.evaluation.runner import run
 from covp.evaluation.sample import Sample
 from covp.evaluation.schedules import schedules_of
 
-_NO_FIGURES = ("simulation_seconds", "check.seconds", "check.source", "warnings")
-"""Times of this machine, what hangs on its other runtimes, and texts."""
+_NO_FIGURES = (
+    "simulation_seconds", "check.seconds", "check.source", "warnings", "accelerators["
+)  # fmt: skip
+"""Times of this machine, what hangs on its other runtimes, texts, and what ``origin`` says too."""
 _CAUSES = ("origin.", "toolchain", "schedules.", "covp_version")
 """What the figures depend on."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from covp.graph.models import find_model
@@ -67,6 +68,39 @@ def test_a_platform_of_ones_own_is_in_the_document(call: Call, small: Path) -> N
     saved(call, small, "-p", "own.yaml")
     Path("own.yaml").unlink()
     assert call("reproduce", "run.json").status == 0
+
+
+def test_it_runs_from_another_folder(
+    call: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call("new", "accelerator", "mac8").status == 0
+    saved(call, small, "-p", "riscv32", "-a", "mac8/mac8.py")
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    assert call("reproduce", tmp_path / "run.json").status == 0
+
+
+def test_weights_beside_the_model_file_are_part_of_it(call: Call) -> None:
+    """As torch.onnx.export stores them: the .onnx file stays the same when they change."""
+    helper = onnx.helper
+    for value in (1.0, 2.0):
+        weights = onnx.numpy_helper.from_array(np.full((64, 64), value, np.float32), "w")
+        graph = helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["y"])],
+            "g",
+            [helper.make_tensor_value_info("x", 1, (1, 64))],
+            [helper.make_tensor_value_info("y", 1, (1, 64))],
+            [weights],
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        Path("net.data").unlink(missing_ok=True)
+        onnx.save(model, "net.onnx", save_as_external_data=True, location="net.data",
+                  size_threshold=0)  # fmt: skip
+        if value == 1.0:
+            saved(call, "net.onnx", "-p", "riscv32", "--check", "none")
+    told = call("reproduce", "run.json")
+    assert "changed since: model.constants_sha256: " in told.out and told.status == 1
 
 
 def test_given_inputs_are_given_again(call: Call, small: Path) -> None:
