@@ -55,7 +55,7 @@ def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int6
     """round(x / 2**exponent), ties away from zero: gemmlowp's RoundingDivideByPOT."""
     value = np.asarray(x, np.int64)
     shift = np.asarray(exponent, np.int64)
-    half = (np.int64(1) << shift) >> 1
+    half = np.left_shift(1, shift, dtype=np.int64) >> 1
     # one less below zero, so that ties go down there; an exponent of 0 has no ties
     result = np.asarray((value >> 63) & -(half > 0).astype(np.int64))
     result += value
@@ -97,7 +97,7 @@ def multiply_by_reduced_multiplier(
     """
     total = 15 - np.asarray(shift, np.int64)
     product = np.asarray(x, np.int64) * reduced_multiplier(multiplier)
-    rounded = (product + (np.int64(1) << (total - 1))) >> total
+    rounded = (product + np.left_shift(1, total - 1, dtype=np.int64)) >> total
     return np.asarray(rounded.astype(np.int32), np.int64)
 
 

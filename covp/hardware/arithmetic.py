@@ -125,7 +125,7 @@ def requantize(
     values >>= 31
     # RoundingDivideByPOT: ties away from zero
     negative = (values < 0) & (right > 0)
-    values += (np.int64(1) << right) >> 1
+    values += np.left_shift(1, right, dtype=np.int64) >> 1
     values -= negative
     values >>= right
     values += zero_point

@@ -172,5 +172,5 @@ def softmax(op: Op, x: Array) -> Array:
     index = np.clip(shifted - (1 << 15) - (1 << 16), MIN, MAX)
     reciprocal = lookup(index, reciprocal_table())
     right = 31 - leading_zeros
-    result = (powers * reciprocal + (np.int64(1) << (right - 1))) >> right
+    result = (powers * reciprocal + np.left_shift(1, right - 1, dtype=np.int64)) >> right
     return np.asarray(np.clip(result, 0, MAX).astype(np.int16))

@@ -201,7 +201,8 @@ class TflmRequantizer(Requantizer):
                 packed_scale |= (value & 0xFF) << 8 * byte
             return [multiplier, packed_scale]
         if self.form == "simple":
-            offset = (np.int64(1) << (-shift - 1)) + (np.int64(self.scaling.zero_point) << -shift)
+            offset = np.left_shift(1, -shift - 1, dtype=np.int64)
+            offset += np.left_shift(self.scaling.zero_point, -shift, dtype=np.int64)
             return [multiplier, offset, -shift]
         return [multiplier, shift]
 

@@ -102,10 +102,11 @@ class Guarded:
         return bool((self.bits == self.bits[0]).all())
 
     def _window(self) -> Array:
-        return np.asarray((np.int64(1) << np.maximum(self.shift - 15, 0)) + 2)
+        return np.asarray(np.left_shift(1, np.maximum(self.shift - 15, 0), dtype=np.int64) + 2)
 
     def _offset(self) -> Array:
-        half = (np.int64(2 * self.zero_point + 1) << self.shift) >> 1  # half a level above it
+        # half a level above it
+        half = np.left_shift(2 * self.zero_point + 1, self.shift, dtype=np.int64) >> 1
         return np.asarray(half + self._window())
 
     def columns(self) -> list[Array]:

@@ -130,7 +130,7 @@ class StepFunction:
         """One shift for all channels, which saves a column; then each its own."""
         common = np.full_like(shift, shift.min())
         surplus = np.minimum(shift - common, 62)
-        yield (multiplier + ((np.int64(1) << surplus) >> 1)) >> surplus, common
+        yield (multiplier + (np.left_shift(1, surplus, dtype=np.int64) >> 1)) >> surplus, common
         yield multiplier, shift
 
     def _levels(self) -> Array:
