@@ -191,7 +191,7 @@ def like_lines() -> int:
 
 
 BARS = (
-    Bar("lines of Python in covp/", 98_000, lines, held=121_425),
+    Bar("lines of Python in covp/", 98_000, lines, held=121_450),
     Bar("packages directly in covp/", 14, packages),
     Bar("floors of the rooms' imports", 10, floors),
     Bar("(operator kind, file) outside declaration, reader, writer, kernel", 180, kind_files, 336),

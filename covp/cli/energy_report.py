@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from covp.chip.platform_file.model import LOWER_BOUND
 from covp.evaluation import Evaluation
 from covp.evaluation.area import estimate_areas
 from covp.evaluation.energy import Energy, EnergyPart
@@ -19,7 +20,9 @@ def energy_lines(result: Evaluation, verbose: bool) -> Iterator[str]:
     bounds = energy.bounds
     spread = f" ({in_joules(bounds[0])} to {in_joules(bounds[1])})" if bounds else ""
     if not verbose:
-        yield f"energy: {in_joules(energy.joules)}{spread}, estimated; --verbose says from what"
+        bound = f", {LOWER_BOUND}" if result.platform.is_lower_bound else ""
+        joules = in_joules(energy.joules)
+        yield f"energy: {joules}{spread}, estimated{bound}; --verbose says from what"
         return
     yield f"energy: {in_joules(energy.joules)}{spread}, estimated: {energy.assumes}"
     for part in energy.parts:

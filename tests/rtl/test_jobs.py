@@ -44,7 +44,7 @@ def test_a_job(cv32e40p, mode):
 @pytest.mark.parametrize("mode", ["polling", "stalled"])
 @pytest.mark.parametrize("core", ["ibex", "ibex-small", "picorv32", "serv"])
 def test_a_job_on_other_cores(core, mode):
-    """The constant is the same; a round of polling takes PicoRV32 and SERV longer than a short job."""
+    """The constant is the same; PicoRV32 and SERV poll for longer than a short job takes."""
     need_rtl(core)
     emulated, rtl = more_than_a_job(core, mode)
     assert rtl == emulated
