@@ -269,6 +269,8 @@ def _of_isa(isa: Isa) -> dict[str, Any]:
         return common | {
             "zig_target": "riscv32-freestanding-none",
             "zig_cpu": "+".join(("generic_rv32", *isa.name.removeprefix("rv32i"))),
+            # zig 0.13 passes floats in integer registers where it is not told otherwise
+            "zig_flags": ("-mabi=ilp32f",) if isa.has("f") else (),
             "gcc_prefix": "riscv64-unknown-elf-",
             "gcc_flags": (f"-march={isa.name}_zicsr", f"-mabi=ilp32{'f' * isa.has('f')}"),
             "unicorn_cpu": "ANY",
