@@ -1,4 +1,4 @@
-"""`installed_files`: platforms, cores and others that installed packages bring, by entry points.
+"""`brought`, `find_brought`: platforms, cores and others of installed packages, by entry points.
 
 A package names what it brings in its metadata, so that nothing of it is imported to list it:
 
