@@ -1,11 +1,13 @@
-"""Every case of every test, folder by folder; docs/all-tests.md says when, and with what result.
+"""More tests than CI's, folder by folder; docs/all-tests.md says when which ran, with what result.
 
-    python benchmarks/all_tests.py                   # hours on two cores
-    python benchmarks/all_tests.py graph codegen     # these folders of tests/
-    python benchmarks/all_tests.py --jobs 1 ...      # processes of pytest
+    python benchmarks/all_tests.py                    # every case of every test: hours on two cores
+    python benchmarks/all_tests.py graph codegen      # of these folders of tests/
+    python benchmarks/all_tests.py --sample 7         # the default tests with sample 7: minutes
+    python benchmarks/all_tests.py --jobs 1 ...       # processes of pytest
 
-CI runs a sample of the tests, always the same. Results of the folders are kept in
-benchmarks/results/all_tests.json, so they can be run one after the other.
+CI runs a sample of the tests, always the same. At the beginning of work run another one on the
+state that you start from, and mend what falls before anything else. Results of the folders are
+kept in benchmarks/results/all_tests.json, so they can be run one after the other.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import platform
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -29,71 +31,107 @@ TOP = "(top)"
 HEAD = """# All tests
 
 Of tests with many cases CI runs a sample, always the same, and a tenth of the slow tests.
-This page says when every case of every test last ran, and with what result:
-`python benchmarks/all_tests.py`, which is `pytest -m "slow or not slow" --all-cases` folder by
+This page says which other sample of the default tests ran last, and when every case of every test
+did, slow ones too: `python benchmarks/all_tests.py --sample N`, or without `--sample`, folder by
 folder, writes it. What is skipped lacks a tool or a file, and says which.
 
-| tests | passed | failed | skipped | commit | day |
-|---|---:|---:|---:|---|---|
+| tests | sample | passed | failed | skipped | commit | day | all | failed | skipped | commit | day |
+|---|---:|---:|---:|---:|---|---|---:|---:|---:|---|---|
 """
+_COLUMNS = ("passed", "failed", "skipped", "commit", "day")
 
 
 def main() -> int:
     """Run the requested folders; 1 where something failed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folders", nargs="*", help="of tests/; default: all")
+    parser.add_argument("--sample", type=int, help="of the default tests; default: all cases")
     parser.add_argument("--jobs", default="auto", help="processes of pytest (default: a core each)")
     given = parser.parse_args()
     known: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    there = [path.name for path in sorted((ROOT / "tests").iterdir()) if any(path.glob("test_*"))]
+    there = [path.name for path in sorted((ROOT / "tests").iterdir()) if any(path.rglob("test_*"))]
     folders = given.folders or [*there, TOP]
-    for folder in folders:
-        known[folder] = tested(folder, given.jobs)
+    if given.sample is None:  # each may take an hour: what is done is kept
+        groups, options = (
+            [[folder] for folder in folders],
+            ["--all-cases", "-m", "slow or not slow"],
+        )
+    else:
+        groups, options = [folders], ["--sample", str(given.sample)]
+    failed = False
+    for group in groups:
+        for folder, result in run(group, ["-n", given.jobs, *options]).items():
+            if given.sample is not None:
+                result["sample"] = given.sample
+            known.setdefault(folder, {})["all" if given.sample is None else "sample"] = result
+            failed |= bool(result["failed"])
+            print(f"{folder}: {result}", flush=True)
         kept = {name: known[name] for name in sorted(known) if name in (*there, TOP)}
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
         PAGE.write_text(page(kept), encoding="utf-8")
-        print(f"{folder}: {known[folder]}", flush=True)
-    return int(any(known[folder]["failed"] for folder in folders))
+    return int(failed)
 
 
-def tested(folder: str, jobs: str) -> dict[str, Any]:
-    """Run the tests of a folder: how many cases passed and so on, and which failed."""
+def run(folders: list[str], options: list[str]) -> dict[str, dict[str, Any]]:
+    """Run the tests of folders: for each how many cases passed and so on, and which failed."""
     place = ROOT / "tests"
-    paths = sorted(place.glob("test_*.py")) if folder == TOP else [place / folder]
+    paths = [
+        path
+        for folder in folders
+        for path in (sorted(place.glob("test_*.py")) if folder == TOP else [place / folder])
+    ]
     with tempfile.TemporaryDirectory() as work:
         file = Path(work) / "cases.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-n", jobs, "--all-cases"]
-        command += ["-m", "slow or not slow", f"--junitxml={file}", *map(str, paths)]
-        subprocess.run(command, cwd=ROOT, check=False)
+        command = [sys.executable, "-m", "pytest", "-q", *options, f"--junitxml={file}"]
+        subprocess.run([*command, *map(str, paths)], cwd=ROOT, check=False)
         cases = list(ElementTree.parse(file).iter("testcase"))
-    bad = [case for case in cases if case.find("failure") is not None or _error(case)]
+    of: dict[str, list[ElementTree.Element]] = defaultdict(list)
+    for case in cases:
+        parts = str(case.get("classname")).split(".")  # tests.FOLDER.test_it, or tests.test_it
+        of[parts[1] if parts[1] in folders else TOP].append(case)
+    now = {
+        "commit": _output("git", "rev-parse", "--short", "HEAD"),
+        "day": datetime.date.today().isoformat(),
+    }
+    return {folder: {**_count(of[folder]), **now} for folder in folders}
+
+
+def _count(cases: list[ElementTree.Element]) -> dict[str, Any]:
+    """Return how many cases passed and were skipped, and the names of those that failed."""
+    bad = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
     skipped = [case for case in cases if case.find("skipped") is not None]
     return {
         "passed": len(cases) - len(bad) - len(skipped),
         "failed": sorted(f"{case.get('classname')}::{case.get('name')}" for case in bad),
         "skipped": len(skipped),
-        "commit": _output("git", "rev-parse", "--short", "HEAD"),
-        "day": datetime.date.today().isoformat(),
-        "python": platform.python_version(),
     }
 
 
-def _error(case: ElementTree.Element) -> bool:
-    return case.find("error") is not None
-
-
 def page(results: dict[str, Any]) -> str:
-    """The documentation's page."""
-    rows = [
-        f"| `{name}` | {one['passed']:,} | {len(one['failed'])} | {one['skipped']:,} "
-        f"| {one['commit']} | {one['day']} |"
-        for name, one in results.items()
-    ]
-    passed, skipped = (sum(one[key] for one in results.values()) for key in ("passed", "skipped"))
-    failed = [name for one in results.values() for name in one["failed"]]
-    rows.append(f"| **all** | {passed:,} | {len(failed)} | {skipped:,} | | |")
+    """Return the documentation's page."""
+    rows = []
+    for name, one in results.items():
+        sample = one.get("sample", {})
+        cells = [str(sample.get("sample", "")), *_cells(sample), *_cells(one.get("all", {}))]
+        rows.append(f"| `{name}` | {' | '.join(cells)} |")
+    failed = sorted(
+        {name for one in results.values() for kind in one.values() for name in kind["failed"]}
+    )
     listed = "".join(f"- `{name}`\n" for name in failed)
     return HEAD + "\n".join(rows) + "\n" + (f"\nFailed:\n\n{listed}" if listed else "")
+
+
+def _cells(result: dict[str, Any]) -> list[str]:
+    """Return the cells of `_COLUMNS`, empty where nothing ran."""
+    values = [result.get(name, "") for name in _COLUMNS]
+    return [
+        str(len(value))
+        if isinstance(value, list)
+        else f"{value:,}"
+        if value and isinstance(value, int)
+        else str(value)
+        for value in values
+    ]
 
 
 def _output(*command: str) -> str:

@@ -4,7 +4,7 @@
 
 A body is repeated 4 and 14 times, by a loop of its own if it has one; the difference divided by ten
 is what one takes (the method of quinapalus.com/cm7cycles.html). Exit status 1 where one differs
-without a reason. ``tests/timing/test_documented_loops.py`` holds the models to them.
+without a reason. ``tests/device/timing/test_documented_loops.py`` holds the models to them.
 """
 
 from __future__ import annotations

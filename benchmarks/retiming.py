@@ -22,8 +22,8 @@ import numpy as np
 import yaml
 
 from covp.evaluation import build, run
-from covp.evaluation.retiming import RunTrace, record, retime
 from covp.evaluation.varied import varied
+from covp.exploration.retiming import RunTrace, record, retime
 
 MODELS = ("kws", "resnet", "vww", "toycar")
 SETS = (

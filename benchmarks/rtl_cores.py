@@ -102,7 +102,7 @@ def compare(platform: Platform, model: str) -> Row:
 
 def compare_programs(cores: Sequence[str], count: int) -> None:
     """Print the errors of random programs, for each core and number of wait states."""
-    from tests.rtl.test_timing_models import WAITS, memory_cycles, mix_cycles
+    from tests.device.rtl.test_timing_models import WAITS, memory_cycles, mix_cycles
 
     print(f"{'core':14} {'waits':6} {'programs':9} {'worst':>8} {'mean':>8}  cycles of the worst")
     kinds = {"tables": memory_cycles, "mixes": mix_cycles}
@@ -122,7 +122,7 @@ def compare_programs(cores: Sequence[str], count: int) -> None:
 
 def compare_compiled(cores: Sequence[str], count: int, first: int) -> bool:
     """Print the errors of what compilers make; whether none is more than 0.1 % off."""
-    from tests.rtl.test_compiled_programs import WAITS, WORST, compiled_cycles
+    from tests.device.rtl.test_compiled_programs import WAITS, WORST, compiled_cycles
 
     print(f"{'core':14} {'waits':6} {'programs':>8} {'exact':>6} {'beyond 0.1 %':>12} {'worst':>9}")
     good = True

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.evaluation.sweep.evaluate import evaluate_points
-from covp.evaluation.sweep.front import costs, pareto_front
-from covp.evaluation.sweep.points import Row
-from covp.evaluation.sweep.reader import make_spec
-from covp.evaluation.sweep.search import Searcher
-from covp.evaluation.sweep.space import Space
-from covp.evaluation.sweep.spec import Search
+from covp.exploration.sweep.evaluate import evaluate_points
+from covp.exploration.sweep.front import costs, pareto_front
+from covp.exploration.sweep.points import Row
+from covp.exploration.sweep.reader import make_spec
+from covp.exploration.sweep.search import Searcher
+from covp.exploration.sweep.space import Space
+from covp.exploration.sweep.spec import Search
 
 SWEEP = {
     "models": ["kws"],

@@ -21,8 +21,8 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from covp.evaluation.sweep.points import Row
-from covp.evaluation.sweep.store import stored_rows
+from covp.exploration.sweep.points import Row
+from covp.exploration.sweep.store import stored_rows
 
 SWEEP = {
     "models": ["resnet", "kws", "vww", "toycar"],

@@ -28,12 +28,12 @@ from pathlib import Path
 import yaml
 
 from covp.errors import CovpError
-from covp.evaluation.sweep.points import Row
-from covp.evaluation.sweep.status import read_status
-from covp.evaluation.sweep.store import stored_rows
+from covp.exploration.sweep.points import Row
+from covp.exploration.sweep.status import read_status
+from covp.exploration.sweep.store import stored_rows
+from tests.exploration.sweep import postgres
+from tests.exploration.sweep.cluster import cluster
 from tests.processes import descendants, running
-from tests.sweep import postgres
-from tests.sweep.cluster import cluster
 
 COMMAND = [sys.executable, "-c", "from covp.cli.main import main; main()", "sweep"]
 EVERY = 5.0
@@ -145,7 +145,7 @@ def kill_workers(process: subprocess.Popen[str]) -> int:
 def is_worker(pid: int) -> bool:
     """Whether a process is one that evaluates."""
     try:
-        return b"covp.evaluation.jobs.child" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"covp.runtime.jobs.child" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 

@@ -23,11 +23,11 @@ from typing import NamedTuple
 import msgspec
 
 import covp
+from covp.build.tune.records import Records, layer_key
+from covp.build.tune.tuner import Options, Progress, tune
 from covp.chip.platform_file import platform_names
 from covp.codegen.schedule import Schedule
 from covp.evaluation import Runner, Sample, build
-from covp.evaluation.tune.records import Records, layer_key
-from covp.evaluation.tune.tuner import Options, Progress, tune
 from covp.graph.graph import Graph, Op
 from covp.runtime.devices import DEVICES
 from covp.runtime.profile import Profile

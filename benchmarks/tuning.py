@@ -16,9 +16,9 @@ import tempfile
 import time
 
 import covp
+from covp.build.tune.records import Records
+from covp.build.tune.tuner import Options, Progress, tune
 from covp.compilers.toolchain import get_toolchain
-from covp.evaluation.tune.records import Records
-from covp.evaluation.tune.tuner import Options, Progress, tune
 
 MODEL, PLATFORM, TOOLCHAIN = "resnet", "riscv32", "zig"
 LIMIT_SECONDS, LIMIT_RATIO = 300.0, 1.10

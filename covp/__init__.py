@@ -23,10 +23,10 @@ from covp.errors import (
 )
 
 if TYPE_CHECKING:
+    from covp.build.builder import compile
     from covp.chip.platform_file import Platform, load_platform
     from covp.codegen.program import Program
-    from covp.evaluation.builder import compile
-    from covp.evaluation.sweep.api import sweep
+    from covp.exploration.sweep.api import sweep
     from covp.graph.models import load_model
     from covp.runtime.profile import Profile
     from covp.runtime.session import Session
@@ -85,7 +85,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above
 
         @cached_property
         def compile(self) -> object:
-            from covp.evaluation.builder import compile
+            from covp.build.builder import compile
 
             return compile
 
@@ -103,7 +103,7 @@ if not TYPE_CHECKING:  # type checkers have the imports above
 
         @cached_property
         def sweep(self) -> object:
-            from covp.evaluation.sweep.api import sweep
+            from covp.exploration.sweep.api import sweep
 
             return sweep
 

@@ -61,7 +61,7 @@ def test_every_command_is_of_a_kind_that_is_checked() -> None:
 
 
 LONG = (
-    "covp verify",  # tests/verify
+    "covp verify",  # tests/testing/verify
     "covp tune",  # docs/getting-started.md
     "covp compare resnet kws vww toycar",  # tests/test_readme_figures.py, with its figures
 )

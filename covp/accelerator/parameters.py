@@ -24,7 +24,7 @@ class Parameter:
         choices: the texts allowed, where only some are.
         timing: it changes nothing but how long the hardware takes: neither the layers that the
             accelerator accepts nor what its driver does. Designs that differ in such parameters
-            alone are retimed without a run (`covp.evaluation.retiming.retime`).
+            alone are retimed without a run (`covp.exploration.retiming.retime`).
         other: makes a value of a text that is no choice, or raises ValueError; None: none is.
     """
 

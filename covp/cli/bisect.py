@@ -6,12 +6,12 @@ import click
 
 from covp.base.plural import counted
 from covp.base.request import BuildOptions, RunOptions
+from covp.build.schedules import schedules_of
 from covp.chip.platform_file import load_platform
 from covp.cli import options
 from covp.cli.groups import GroupedCommand, option
 from covp.cli.output import echo, print_json
 from covp.evaluation.data.files import read_array
-from covp.evaluation.schedules import schedules_of
 from covp.testing.bisect import Against, Verdict
 from covp.testing.bisect import bisect as search
 from covp.testing.bisect.against import KINDS

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from covp.base.request import BuildOptions, RunOptions
+from covp.build.schedules import schedules_of
 from covp.chip.platform_file import load_platform
 from covp.cli import data as samples_and_labels
 from covp.cli import options, timeline_files
@@ -24,7 +25,6 @@ from covp.evaluation import Evaluation, Sample, Wanted, build, rejected_layers
 from covp.evaluation import run as evaluate
 from covp.evaluation.data.accuracy import first_inputs
 from covp.evaluation.data.files import read_array
-from covp.evaluation.schedules import schedules_of
 
 
 @click.command(cls=GroupedCommand)

@@ -16,12 +16,12 @@ from covp.cli.groups import GroupedCommand
 from covp.cli.output import echo, print_json
 from covp.cli.sweep_report import print_result
 from covp.errors import UsageError
-from covp.evaluation.sweep.api import STORE
-from covp.evaluation.sweep.api import sweep as run_sweep
-from covp.evaluation.sweep.spec import schema as file_schema
+from covp.exploration.sweep.api import STORE
+from covp.exploration.sweep.api import sweep as run_sweep
+from covp.exploration.sweep.spec import schema as file_schema
 
 if TYPE_CHECKING:
-    from covp.evaluation.sweep.status import Progress
+    from covp.exploration.sweep.status import Progress
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -108,7 +108,7 @@ def sweep(
 
 def _print_status(where: str, as_json: bool) -> int:
     load_extra("sqlalchemy", "sweep")
-    from covp.evaluation.sweep.status import read_status
+    from covp.exploration.sweep.status import read_status
 
     status = read_status(where)
     if as_json:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from covp.cli.output import echo
 from covp.cli.tables import print_table
-from covp.evaluation.sweep.constraints import is_feasible
-from covp.evaluation.sweep.export import record
-from covp.evaluation.sweep.points import Row
-from covp.evaluation.sweep.result import SweepResult
+from covp.exploration.sweep.constraints import is_feasible
+from covp.exploration.sweep.export import record
+from covp.exploration.sweep.points import Row
+from covp.exploration.sweep.result import SweepResult
 from covp.report.memory_bound import memory_bound
 
 _MOST = 40

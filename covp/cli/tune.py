@@ -10,6 +10,10 @@ from typing import get_args
 import click
 
 from covp.base.request import BuildOptions, RunOptions
+from covp.build.tune.records import Cost, trial_file
+from covp.build.tune.search import Strategy
+from covp.build.tune.tuner import LayerResult, Options, Progress
+from covp.build.tune.tuner import tune as search
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
 from covp.cli.groups import GroupedCommand
@@ -23,10 +27,6 @@ from covp.cli.tune_report import (
     spent,
 )
 from covp.compilers.toolchain import get_toolchain
-from covp.evaluation.tune.records import Cost, trial_file
-from covp.evaluation.tune.search import Strategy
-from covp.evaluation.tune.tuner import LayerResult, Options, Progress
-from covp.evaluation.tune.tuner import tune as search
 from covp.graph.graph import Graph
 from covp.graph.models import as_graph
 

@@ -5,7 +5,8 @@ core alone beside core and accelerators, `survey` tries a model on several platf
 line, the benchmarks and tests share them.
 """
 
-from covp.evaluation.builder import Build, build
+from covp.build.builder import Build, build
+from covp.build.schedules import RecordedSchedules, ScheduleSource, recorded_schedules
 from covp.evaluation.check import Check, Mismatch, check_layers
 from covp.evaluation.comparison import Comparison, compare
 from covp.evaluation.estimates import wrong_estimates
@@ -13,7 +14,6 @@ from covp.evaluation.rejected import RejectedLayer, rejected_layers
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import Runner, Wanted, evaluate, run
 from covp.evaluation.sample import Sample
-from covp.evaluation.schedules import RecordedSchedules, ScheduleSource, recorded_schedules
 from covp.evaluation.survey import Trial, survey
 
 __all__ = [

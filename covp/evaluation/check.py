@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from covp.base.plural import counted
 from covp.base.request import LEVELS, Level
+from covp.build.builder import Build
 from covp.codegen.program import Program, ProgramLayer, ProgramTensor
 from covp.errors import UsageError, near_misses
-from covp.evaluation.builder import Build
 from covp.evaluation.sample import Sample
 from covp.evaluation.source import SourceCheck
 from covp.graph.equality import FLOAT_TOLERANCE, differences, relative_error

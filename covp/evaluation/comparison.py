@@ -18,13 +18,13 @@ from covp.base.request import (
     changed,
     request,
 )
+from covp.build.builder import build
+from covp.build.schedules import Schedules, schedules_of
 from covp.chip.platform_file import Platform, load_platform
-from covp.evaluation.builder import build
 from covp.evaluation.check import BY_LAYERS
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import NOTHING_MORE, Wanted, checked_inputs, level_of, run
 from covp.evaluation.sample import Sample
-from covp.evaluation.schedules import Schedules, schedules_of
 from covp.graph.graph import Graph
 
 

@@ -15,11 +15,11 @@ import msgspec
 
 from covp.accelerator.registry import at_folder
 from covp.base.request import DEFAULT_BUILD, BuildOptions
+from covp.build.builder import Build
+from covp.build.platform_content import platform_content
 from covp.chip.platform_file import Platform, load_platform, platform_names
 from covp.compilers.toolchain import get_toolchain
-from covp.evaluation.builder import Build
 from covp.evaluation.check import Check
-from covp.evaluation.platform_content import platform_content
 from covp.evaluation.sample import Sample
 
 _FILE = re.compile(r"(?:\w+=)?(.+\.py)(?::|$)")

@@ -11,17 +11,17 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 
+from covp.build.builder import Build
+from covp.build.schedules import RecordedSchedules
+from covp.build.tune.keys import layer_key
+from covp.build.tune.measure import ScheduleBench
+from covp.build.tune.records import append_trials, trial_file
+from covp.build.tune.taken_over import taken_over
+from covp.build.tune.trial import Trial
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.device.stop import EXACT
-from covp.evaluation.builder import Build
 from covp.evaluation.result import Evaluation
-from covp.evaluation.schedules import RecordedSchedules
-from covp.evaluation.tune.keys import layer_key
-from covp.evaluation.tune.measure import ScheduleBench
-from covp.evaluation.tune.records import append_trials, trial_file
-from covp.evaluation.tune.taken_over import taken_over
-from covp.evaluation.tune.trial import Trial
 from covp.graph.graph import Op
 
 TOLERANCE = 0.02

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from covp.base.arguments import read_file
 from covp.base.request import BuildOptions, RunOptions
+from covp.build.builder import build
+from covp.build.schedules import schedules_of
 from covp.chip.platform_file import Platform, load_platform
 from covp.errors import UsageError
-from covp.evaluation.builder import build
 from covp.evaluation.runner import run
 from covp.evaluation.sample import Sample
-from covp.evaluation.schedules import schedules_of
 
 _NO_FIGURES = (
     "simulation_seconds", "check.seconds", "check.source", "warnings", "accelerators["

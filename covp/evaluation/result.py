@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from covp.base.html_table import html_table
+from covp.build.builder import Build
 from covp.chip.platform_file import Platform
 from covp.codegen.program import Program, ProgramLayer, ProgramState, ProgramTensor
 from covp.device.phase_count import Causes, FunctionCount, Traffic
@@ -17,7 +18,6 @@ from covp.device.timeline import TimelineLog
 from covp.device.wave import Recorded
 from covp.evaluation.advice import Advice, advice
 from covp.evaluation.area import estimate_areas
-from covp.evaluation.builder import Build
 from covp.evaluation.check import Check
 from covp.evaluation.data.quality import Quality
 from covp.evaluation.energy import Energy, estimate_energy

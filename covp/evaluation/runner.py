@@ -22,12 +22,13 @@ from covp.base.request import (
     changed,
     request,
 )
+from covp.build.builder import Build, build
+from covp.build.schedules import schedules_of
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.program import Program
 from covp.device.abilities import Abilities
 from covp.device.wave import Wave
 from covp.errors import AcceleratorError, UsageError
-from covp.evaluation.builder import Build, build
 from covp.evaluation.check import (
     BY_LAYERS,
     Check,
@@ -39,7 +40,6 @@ from covp.evaluation.memory_map import memory_map
 from covp.evaluation.renewed import renewed
 from covp.evaluation.result import Evaluation
 from covp.evaluation.sample import Sample
-from covp.evaluation.schedules import schedules_of
 from covp.evaluation.source import check_source, extreme_samples
 from covp.graph.equality import differences
 from covp.graph.graph import Graph

@@ -18,14 +18,14 @@ from covp.base.request import (
     changed,
     request,
 )
+from covp.build.builder import Build, build
+from covp.build.schedules import schedules_of
 from covp.chip.platform_file import Platform, load_platform
 from covp.errors import AcceleratorError, CapacityError, CovpError, PlatformError
-from covp.evaluation.builder import Build, build
 from covp.evaluation.check import BY_LAYERS
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import beside_source, by_layers, checked_inputs, level_of, measured
 from covp.evaluation.sample import Sample
-from covp.evaluation.schedules import schedules_of
 from covp.graph.graph import Graph
 from covp.graph.models import as_graph
 from covp.runtime.allocator import RegionUse

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-# Parameters may be arrays, an entry for each of many designs (`covp.evaluation.retiming.retime`).
+# Parameters may be arrays, an entry for each of many designs (`covp.exploration.retiming.retime`).
 
 
 def larger(one: Any, other: Any) -> Any:

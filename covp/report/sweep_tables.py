@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from covp.evaluation.pareto import front
+from covp.base.pareto import front
 from covp.report import designs, objectives
 from covp.report.objectives import Objective, Row, costs, values
 from covp.report.point_columns import certainty

@@ -19,12 +19,12 @@ def read_sweep(folder: Path) -> Sweep:
         CovpError: it cannot be read.
     """
     from covp.base.dependencies import load_extra
-    from covp.evaluation.sweep.export import record
+    from covp.exploration.sweep.export import record
 
     load_extra("sqlalchemy", "sweep")
-    from covp.evaluation.sweep.api import COPY, STORE
-    from covp.evaluation.sweep.reader import read_spec
-    from covp.evaluation.sweep.store import stored_rows
+    from covp.exploration.sweep.api import COPY, STORE
+    from covp.exploration.sweep.reader import read_spec
+    from covp.exploration.sweep.store import stored_rows
 
     if not (folder / COPY).is_file():
         raise UsageError(f"{folder}: there is no sweep; `covp sweep FILE.yaml -o` makes one")

@@ -22,17 +22,17 @@ again, values and scales included. `covp.testing.verify` draws from here.
 - `tensors`: tensors written in one line, strategies of shapes, tensors and their values.
 """
 
-from covp.runtime.coverage import Coverage, CoverageData
-from covp.runtime.laboratory.answers import answering, check_answers
-from covp.runtime.laboratory.buffers import Buffer
-from covp.runtime.laboratory.calling_convention import check_registers
-from covp.runtime.laboratory.constant_time import TimeDifference, constant_time
-from covp.runtime.laboratory.differential import Difference, Variants, differ
-from covp.runtime.laboratory.interrupts import check_interrupts, interrupted
-from covp.runtime.laboratory.kernel import Kernel
-from covp.runtime.laboratory.placements import placements
-from covp.runtime.laboratory.scripted import ScriptedPeripheral
-from covp.runtime.laboratory.worst_case import WorstCase, worst_case
+from covp.laboratory.answers import answering, check_answers
+from covp.laboratory.buffers import Buffer
+from covp.laboratory.calling_convention import check_registers
+from covp.laboratory.constant_time import TimeDifference, constant_time
+from covp.laboratory.coverage import Coverage, CoverageData
+from covp.laboratory.differential import Difference, Variants, differ
+from covp.laboratory.interrupts import check_interrupts, interrupted
+from covp.laboratory.kernel import Kernel
+from covp.laboratory.placements import placements
+from covp.laboratory.scripted import ScriptedPeripheral
+from covp.laboratory.worst_case import WorstCase, worst_case
 from covp.testing import arrays, layers, problems, quantizations, tensors
 from covp.testing.case import Case, Layer
 from covp.testing.cases import (

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from onnx.backend.base import Backend as BackendBase
 from onnx.backend.base import BackendRep
 
+from covp.build.builder import compile
 from covp.chip.platform_file import load_platform
 from covp.codegen.program import Program
 from covp.errors import CovpError
-from covp.evaluation.builder import compile
 from covp.graph.onnx import read_onnx
 from covp.runtime.profile import Profile
 from covp.runtime.session import Session

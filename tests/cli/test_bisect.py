@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bisect.conftest import passes
+from tests.testing.bisect.conftest import passes
 
 BUILD = """
 from dataclasses import replace

@@ -10,11 +10,12 @@ import yaml
 from covp.chip.platform_file import platforms_dir
 from covp.device.timing.model import ModelFile, load_file, load_timing
 from covp.evaluation.calibration.calibrate import Calibration, Row
+from tests.device.rtl.conftest import need_rtl
 from tests.docs.test_json import check, described
-from tests.rtl.conftest import need_rtl
 
 
-@pytest.mark.slow  # a minute; tests/calibration has the law, tests/docs/test_json.py the command
+# a minute; tests/evaluation/calibration has the law, tests/docs/test_json.py the command
+@pytest.mark.slow
 def test_a_core_from_a_generic_start(call, tmp_path):
     need_rtl("cv32e40p")
     path = tmp_path / "mine.yaml"

@@ -16,7 +16,7 @@ from covp.graph.attributes import FullyConnected
 from covp.graph.zoo.builder import GraphBuilder
 from covp.graph.zoo.tflite_writer import write_tflite
 from tests.docs.test_json import check, described
-from tests.mlperf.samples import LABELS, write_classes, write_spectra
+from tests.firmware.mlperf.samples import LABELS, write_classes, write_spectra
 from tests.processes import descendants, running
 
 from .conftest import Call, wrong_outputs

@@ -12,7 +12,7 @@ import pytest
 
 import covp
 from covp.evaluation import build, run
-from covp.evaluation.sweep.spec import schema
+from covp.exploration.sweep.spec import schema
 from tests.docs.test_json import check, described
 
 from .conftest import Call

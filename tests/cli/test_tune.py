@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from covp.build.tune.records import read_trials
 from covp.codegen.intrinsics import unregister
-from covp.evaluation.tune.records import read_trials
 
 from .conftest import Call
 from .test_process import COVP, run

@@ -1,6 +1,6 @@
 """Elementwise operators of plain numbers on the cores against their definitions in numpy.
 
-The definitions are held against the official ONNX tests (tests/onnx) and LiteRT.
+The definitions are held against the official ONNX tests (tests/graph/onnx) and LiteRT.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ import pytest
 
 from covp.evaluation import Build, build, run
 from covp.evaluation.energy import Energy, estimate_energy
-from covp.evaluation.retiming import record, retime
-from covp.evaluation.sweep.reader import read_spec
-from covp.evaluation.sweep.space import expand
+from covp.exploration.retiming import record, retime
+from covp.exploration.sweep.reader import read_spec
+from covp.exploration.sweep.space import expand
 
 ROOT = Path(__file__).parents[2]
 GUIDE = " ".join((ROOT / "docs" / "guide-estimate.md").read_text(encoding="utf-8").split())

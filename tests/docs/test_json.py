@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from covp.cli.main import main
-from tests.rtl.conftest import need_rtl
+from tests.device.rtl.conftest import need_rtl
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 TYPES: dict[str, tuple[type, ...]] = {

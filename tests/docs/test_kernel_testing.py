@@ -15,7 +15,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "kernel-testing.md"
 EXAMPLE = ROOT / "examples" / "kernels"
-PYTEST = f"{sys.executable} -m pytest -p no:covp -p covp.runtime.laboratory.plugin -p no:xdist"
+PYTEST = f"{sys.executable} -m pytest -p no:covp -p covp.laboratory.plugin -p no:xdist"
 
 
 def blocks(language: str) -> list[str]:

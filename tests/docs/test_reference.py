@@ -18,9 +18,9 @@ PUBLIC = (
     "covp",
     "covp.accelerator",
     "covp.testing.bisect",
-    "covp.runtime.coverage",
+    "covp.laboratory.coverage",
     "covp.evaluation",
-    "covp.evaluation.retiming",
+    "covp.exploration.retiming",
     "covp.testing",
     "covp.testing.verify",
 )

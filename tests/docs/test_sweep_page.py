@@ -10,9 +10,9 @@ from typing import get_args
 import msgspec
 import yaml
 
-from covp.evaluation.sweep.reader import make_spec
-from covp.evaluation.sweep.space import Space, expand
-from covp.evaluation.sweep.spec import Kind, Spec, schema
+from covp.exploration.sweep.reader import make_spec
+from covp.exploration.sweep.space import Space, expand
+from covp.exploration.sweep.spec import Kind, Spec, schema
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "sweep.md").read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import covp
+from covp.build.tune.records import Records
 from covp.errors import AcceleratorError, UsageError
 from covp.evaluation import (
     Build,
@@ -23,7 +24,6 @@ from covp.evaluation import (
     run,
 )
 from covp.evaluation import sample as sample_module
-from covp.evaluation.tune.records import Records
 from covp.graph import user_operators
 from covp.graph.graph import Graph, Op, Quantization, Tensor
 from covp.graph.models import ModelFile

@@ -37,7 +37,7 @@ from covp.graph.passes import run_passes
 from covp.graph.zoo.builder import single_op_graph
 from covp.testing.tensors import int8, plain
 from tests.codegen import test_detection, test_sequence_lstm, test_svdf, test_tiled_attention
-from tests.onnx.node_tests import node_tests
+from tests.graph.onnx.node_tests import node_tests
 
 MOST = 20_000
 """Elements of all tensors of a layer: more would take long."""

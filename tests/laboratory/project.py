@@ -40,7 +40,7 @@ found = []
 for options in json.loads(sys.argv[1]):
     out = io.StringIO()
     with contextlib.redirect_stderr(out):
-        status = pytest.main(["-p", "no:covp", "-p", "covp.runtime.laboratory.plugin", *options])
+        status = pytest.main(["-p", "no:covp", "-p", "covp.laboratory.plugin", *options])
     found.append((status, out.getvalue().strip() + "\\n"))
 print(json.dumps(found))
 """
@@ -80,7 +80,7 @@ class Project:
     def run(self, *options: str) -> Run:
         """pytest's status and output; the outcome of each test by its id."""
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA"]
-        command += ["-p", "no:covp", "-p", "covp.runtime.laboratory.plugin", "--strict-markers"]
+        command += ["-p", "no:covp", "-p", "covp.laboratory.plugin", "--strict-markers"]
         done = self._process([*command, *options])
         assert "INTERNALERROR" not in done.stdout + done.stderr, done.stdout + done.stderr
         run = Run(done.returncode, done.stdout + done.stderr)

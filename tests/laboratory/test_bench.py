@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from covp.errors import CapacityError, DeviceFault
-from covp.runtime.laboratory.bench import Bench
-from covp.runtime.laboratory.target import Target
+from covp.laboratory.bench import Bench
+from covp.laboratory.target import Target
 from covp.testing import Kernel
 
 COUNT = "int count(void) { static int n; return ++n; }"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covp.errors import DeviceFault, ToolchainError, UsageError
-from covp.runtime.laboratory.target import Target
+from covp.laboratory.target import Target
 from covp.testing import Buffer, Difference, Variants, differ
 
 PLATFORMS = ["cortex-m4", "cortex-m0plus", "riscv32"]

@@ -9,7 +9,7 @@ import pytest
 
 import covp
 from covp.errors import KernelError, UsageError
-from covp.runtime.laboratory.inside import Span, inside
+from covp.laboratory.inside import Span, inside
 from covp.testing import Buffer, Kernel, check_interrupts, interrupted
 
 PLATFORMS = ["cortex-m4", "cortex-m0plus", "riscv32"]

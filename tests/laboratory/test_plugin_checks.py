@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.rtl.conftest import need_rtl
+from tests.device.rtl.conftest import need_rtl
 
 from .project import DOT, Project
 

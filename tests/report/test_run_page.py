@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from covp.cli.main import main
-from covp.evaluation.sweep.api import sweep
+from covp.exploration.sweep.api import sweep
 from covp.report.documents import Run, read_runs
 from covp.report.figures.causes import causes_figure
 from covp.report.figures.energy import energy_figure

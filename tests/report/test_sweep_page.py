@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from covp.evaluation.pareto import front
+from covp.base.pareto import front
 from covp.report import designs
 from covp.report.objectives import OBJECTIVES, Row, costs
 from covp.report.save import figures_of
@@ -61,7 +61,7 @@ def fronts_of(rows: list[Row]) -> list[int]:
 
 @needs_browser
 def test_the_figure_has_the_front_of_what_is_shown(tmp_path: Path) -> None:
-    """By ``covp.evaluation.pareto``, of all points and of those that a filter leaves."""
+    """By ``covp.base.pareto``, of all points and of those that a filter leaves."""
     rows: list[Row] = [*sweep_rows.grid(models=tuple(sweep_rows.MODELS))]
     said = answers(
         tmp_path,

@@ -24,7 +24,7 @@ from covp.device.semihosting.console import Collected
 from covp.device.semihosting.files import HostFiles
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault, UsageError
-from covp.evaluation.sweep.lock import Lock
+from covp.exploration.sweep.lock import Lock
 from covp.firmware.mlperf.terminal import Terminal
 from covp.hardware.outside import OutsideSource
 from tests.device.fake_gdb import FakeGdb
@@ -115,7 +115,7 @@ class Opened:
         self._add(stack, remote, lambda one: one.read_register("pc"))
         self._add(stack, server, lambda one: self._talk(one.port))
         if importlib.util.find_spec("sqlalchemy"):
-            from covp.evaluation.sweep.store import Store
+            from covp.exploration.sweep.store import Store
 
             self._add(stack, Store(folder / "rows.db"), lambda one: one.rows())
         self._add(stack, terminal, lambda one: one.write(b"text"))

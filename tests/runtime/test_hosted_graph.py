@@ -15,7 +15,7 @@ from covp.evaluation import Sample
 from covp.graph.reference import run_all, run_reference
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.session import Session
-from tests.bisect.conftest import many
+from tests.testing.bisect.conftest import many
 
 Open = Callable[..., Session]
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.base.arguments import demand_count
+from covp.build.builder import Build
 from covp.errors import UsageError
-from covp.evaluation.builder import Build
 from covp.evaluation.data.answers import Answers, Judge
 from covp.evaluation.data.bench import Found, Subject, run_parts
 from covp.evaluation.data.beside import demand_same_task, litert_version, why_no_litert

@@ -12,15 +12,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 from covp.base.closing import Closing
-from covp.evaluation.builder import Build
+from covp.build.builder import Build
 from covp.evaluation.data.answers import Answers, Judge
 from covp.evaluation.data.beside import Litert, OtherModel
 from covp.evaluation.data.inference import Inference, OnDevice, OnReference
 from covp.evaluation.data.quality import Place
 from covp.evaluation.data.samples import Samples
 from covp.evaluation.data.stored import real
-from covp.evaluation.jobs import open_jobs
 from covp.graph.graph import Graph
+from covp.runtime.jobs import open_jobs
 
 Array = NDArray[Any]
 Part = tuple[int, int]

@@ -12,13 +12,13 @@ from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.chip.platform_file import Platform, load_platform
 from covp.errors import CovpError
 from covp.evaluation import Build
-from covp.evaluation.jobs import open_jobs
 from covp.firmware.mlperf.entrants import Entrant, demand_samples
 from covp.firmware.mlperf.points import Job, Performance, Point, measure
 from covp.firmware.mlperf.quality import Quality, score
 from covp.firmware.mlperf.rows import Row
 from covp.firmware.mlperf.scoring import Answers, Chunk, Scorer, Subject, chunks
 from covp.graph.graph import Graph
+from covp.runtime.jobs import open_jobs
 
 LABEL = "MLPerf-Tiny-style, emulated, not a submission"
 """What has to stand beside all figures."""

@@ -1,7 +1,7 @@
 """`pareto`: two objectives against each other; the front drawn out, what it dominates faint.
 
 The front is worked out by the chart itself, as the reader chooses which points are shown. It is the
-front of `covp.evaluation.pareto`: of each model by itself, and of equal points the first.
+front of `covp.base.pareto`: of each model by itself, and of equal points the first.
 """
 
 from __future__ import annotations

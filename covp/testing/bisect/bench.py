@@ -16,8 +16,8 @@ from covp.codegen.program import Program
 from covp.device.abilities import Emulator
 from covp.device.machine.store_log import StoreLog
 from covp.errors import UsageError
+from covp.laboratory.target import Target
 from covp.runtime.accelerators import attach_accelerator
-from covp.runtime.laboratory.target import Target
 from covp.runtime.module import Module
 from covp.runtime.session import Session
 from covp.testing.bisect.layer_files import layer_files, needed_accelerators

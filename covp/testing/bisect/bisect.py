@@ -22,12 +22,12 @@ from covp.base.request import (
     changed,
     request,
 )
+from covp.build.builder import build
+from covp.build.schedules import Schedules
 from covp.chip.platform_file import Platform
 from covp.codegen.program import Program
 from covp.errors import UsageError
-from covp.evaluation.builder import build
 from covp.evaluation.sample import Sample
-from covp.evaluation.schedules import Schedules
 from covp.graph.equality import differences
 from covp.graph.graph import Graph
 from covp.testing.bisect.against import Against, built_by_file

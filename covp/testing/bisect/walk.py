@@ -13,7 +13,7 @@ from covp.errors import AcceleratorError, DeviceFault
 from covp.evaluation.check import lowered_tensors
 from covp.evaluation.sample import Sample
 from covp.graph.equality import differences
-from covp.runtime.laboratory.outcome import differing
+from covp.laboratory.outcome import differing
 from covp.testing.bisect.bench import Bench
 from covp.testing.bisect.tensors import FILL, content
 

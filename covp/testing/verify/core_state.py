@@ -8,7 +8,7 @@ from collections.abc import Callable
 from covp.chip.isa import ARCHITECTURES
 from covp.device.abilities import Emulator
 from covp.device.machine.engine import register_id
-from covp.runtime.laboratory.calling_convention import kept_registers
+from covp.laboratory.calling_convention import kept_registers
 
 _MSTATUS_MIE, _MSTATUS_FS = 1 << 3, 3 << 13
 _MIE_OTHERS = 1 << 3 | 1 << 7

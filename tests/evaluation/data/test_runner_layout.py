@@ -11,7 +11,7 @@ from covp.errors import UsageError
 from covp.evaluation import build
 from covp.evaluation.data import Data, accuracy_of
 from covp.firmware.mlperf.sweep import sweep
-from tests.mlperf.samples import write_classes, write_spectra
+from tests.firmware.mlperf.samples import write_classes, write_spectra
 
 
 @pytest.mark.parametrize(("model", "name"), [("kws", "kws01"), ("toycar", "ad01")])

@@ -1,0 +1,1 @@
+"""Many designs: sweeps, searches, and recorded runs retimed for other designs."""

@@ -1,0 +1,47 @@
+"""What is estimated of a design without running it: the area of its units, whose cycles it has."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from covp.device.board import core_sources
+from covp.evaluation.area import estimate_area
+from covp.evaluation.varied import PLATFORM, varied
+from covp.exploration.sweep.points import Point
+
+
+def area_um2(point: Point) -> float | None:
+    """Of all accelerators together, used or not; None where it is not known of one of them.
+
+    Raises:
+        CovpError: a value is not allowed.
+    """
+    own = tuple(pair for pair in point.vary if not pair[0].startswith(f"{PLATFORM}."))
+    return _area(point.like(own))
+
+
+@functools.lru_cache(maxsize=10_000)
+def _area(point: Point) -> float | None:
+    _, units = varied(point.platform, point.accelerators, point.values)
+    areas = [estimate_area(unit) for unit in units]
+    known = [area.um2 for area in areas if area is not None]
+    return sum(known) if len(known) == len(areas) else None
+
+
+def cycles_source(point: Point) -> dict[str, Any]:
+    """The columns of a row that say how sure its cycles are.
+
+    Raises:
+        CovpError: a value is not allowed.
+    """
+    own = tuple(pair for pair in point.vary if pair[0].startswith(f"{PLATFORM}."))
+    return dict(_source(point.like(own)))
+
+
+@functools.lru_cache(maxsize=10_000)
+def _source(point: Point) -> tuple[tuple[str, Any], ...]:
+    platform, _ = varied(point.platform, (), point.values)
+    found = core_sources(platform.core, platform).cycles
+    assert found is not None  # of the virtual device
+    return ("cycles_model", found.model), ("cycles_error", found.error)

@@ -1,0 +1,120 @@
+"""`evaluate_points`: the rows of points, in a worker process or in this one.
+
+Points that differ in parameters of time alone are designs of one program: it is built and run once,
+with these parameters as the files say, and the points are retimed from the trace of that run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from covp.errors import CovpError
+from covp.exploration.retiming import Retimed, retime
+from covp.exploration.sweep.estimates import area_um2, cycles_source
+from covp.exploration.sweep.points import Point, Row
+from covp.exploration.sweep.runs import Recorded, recorded, timing_only
+
+Figures = dict[str, Any]
+
+
+def evaluate_points(points: Sequence[Point]) -> list[Row]:
+    """The rows of points, in their order.
+
+    A function of the points alone: whoever calls it, in whatever process and together with
+    whatever other points, gets the same rows. A point that fails is a row with the reason.
+    """
+    programs: dict[tuple[Point, tuple[str, ...]], list[int]] = {}
+    for number, point in enumerate(points):
+        programs.setdefault(_program(point), []).append(number)
+    rows: dict[int, Row] = {}
+    for (base, free), numbers in programs.items():
+        own = [points[number] for number in numbers]
+        rows |= zip(numbers, _rows(base, free, own), strict=True)
+    return [rows[number] for number in range(len(points))]
+
+
+def _program(point: Point) -> tuple[Point, tuple[str, ...]]:
+    """The design that runs for a point, and the parameters in which the point differs from it."""
+    try:
+        free = timing_only(point)
+    except CovpError:
+        free = frozenset()  # it will fail when it is built
+    fixed = tuple(pair for pair in point.vary if pair[0] not in free)
+    return point.like(fixed), tuple(sorted(free))
+
+
+def _rows(base: Point, free: Sequence[str], points: Sequence[Point]) -> list[Row]:
+    """Of points of one program.
+
+    Args:
+        base: the program, with what is free as the files say.
+        free: the parameters that are retimed.
+        points: with a value for each of them.
+    """
+    try:
+        found = recorded(base, with_trace=bool(free))
+    except CovpError as error:
+        return [point.row(_failure(error)) for point in points]
+    if not free:
+        return [point.row(found.figures) for point in points]
+    return [
+        point.row(_alone(point) if figures is None else figures)
+        for point, figures in zip(points, _retimed(found, free, points), strict=True)
+    ]
+
+
+def _retimed(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> list[Figures | None]:
+    """Of points of one program; None: it has to run."""
+    trace = found.trace
+    if trace is None:
+        return [None] * len(points)
+    owners = {"platform", *trace.units, *trace.in_core}
+    known = [name for name in free if name.partition(".")[0] in owners]  # others do nothing here
+    values = [point.values for point in points]
+    try:
+        designs = retime(trace, {name: [each[name] for each in values] for name in known})
+    except CovpError:
+        # one of them has a value that is not allowed; the others are as they are without it
+        half = len(points) // 2
+        parts = (points[:half], points[half:]) if half else ()
+        return [each for part in parts for each in _retimed(found, free, part)] or [None]
+    if designs.assumes:
+        return [None] * len(points)
+    return [
+        {**found.figures, **own, **cycles_source(point), "area_um2": area_um2(point)}
+        for point, own in zip(points, _figures(designs, len(points)), strict=True)
+    ]
+
+
+def _figures(designs: Retimed, count: int) -> list[Figures]:
+    """What is another one for each of so many designs."""
+    columns = {
+        "cycles": _repeated(designs.cycles, count),
+        "seconds": _repeated(designs.seconds, count),
+        "waiting": _repeated(designs.waiting, count),
+        "instructions": _repeated(designs.instructions, count),
+        "energy_j": _repeated(designs.energy_j, count),
+        "how": ["retimed"] * count,
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _repeated(column: Any, count: int) -> list[Any]:
+    """The values of so many designs; one where they do not differ."""
+    if column is None:
+        return [None] * count
+    values: list[Any] = column.tolist()
+    return values * count if len(values) == 1 else values
+
+
+def _alone(point: Point) -> Figures:
+    """Of a point that runs with all of its values."""
+    try:
+        return recorded(point, with_trace=False).figures
+    except CovpError as error:
+        return _failure(error)
+
+
+def _failure(error: CovpError) -> Figures:
+    return {"status": "failed", "reason": " ".join(str(error).split())}

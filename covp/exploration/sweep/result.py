@@ -1,0 +1,115 @@
+"""`SweepResult`: the rows of a sweep, for Python, notebooks and files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from covp.base.html_table import html_table
+from covp.exploration.sweep.constraints import is_feasible
+from covp.exploration.sweep.export import as_pandas, record, write_csv, write_parquet
+from covp.exploration.sweep.front import pareto_front
+from covp.exploration.sweep.points import Row
+from covp.exploration.sweep.spec import Spec
+
+if TYPE_CHECKING:
+    import pandas
+
+_MOST = 100
+"""Rows that a notebook shows."""
+
+
+@dataclass(frozen=True, eq=False)
+class SweepResult:
+    """The rows of a sweep.
+
+    Attributes:
+        spec: what was requested.
+        rows: of its designs, failed ones included, in the order of the designs.
+    """
+
+    spec: Spec
+    rows: tuple[Row, ...]
+
+    @property
+    def failed(self) -> list[Row]:
+        """The rows that have a reason instead of figures."""
+        return [row for row in self.rows if not row.is_ok]
+
+    @property
+    def wrong(self) -> list[Row]:
+        """The rows whose outputs are not the reference's."""
+        return [row for row in self.rows if row.matches_reference is False]
+
+    @property
+    def feasible(self) -> list[Row]:
+        """The rows that have figures and break no constraint.
+
+        A figure that is not known breaks none; `covp.exploration.sweep.constraints.is_feasible` is
+        None then.
+        """
+        return [row for row in self.rows if is_feasible(row, self.spec.limits) is not False]
+
+    @cached_property
+    def front(self) -> list[Row]:
+        """Of each model the feasible rows that no other one beats in all objectives.
+
+        Without objectives in the sweep, those of the fewest cycles.
+        """
+        rows = self.feasible
+        return [rows[number] for number in pareto_front(rows, self.objectives)]
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """What the front is of."""
+        return self.spec.search.objectives or ("cycles",)
+
+    def record(self) -> dict[str, Any]:
+        """The JSON document ``covp.sweep/1`` of docs/json.md."""
+        limits = self.spec.limits
+        front = {row.key for row in self.front}
+        return {
+            "schema": "covp.sweep/1",
+            "objectives": list(self.objectives),
+            "constraints": list(self.spec.constraints),
+            "points": [{**record(row, limits), "on_front": row.key in front} for row in self.rows],
+        }
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A data frame, see `covp.exploration.sweep.export.as_pandas`."""
+        return as_pandas(self.rows, self.spec.limits)
+
+    def to_csv(self, path: str | Path) -> None:
+        """A CSV file, see `covp.exploration.sweep.export.write_csv`."""
+        write_csv(Path(path), self.rows, self.spec.limits)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """A Parquet file, see `covp.exploration.sweep.export.write_parquet`."""
+        write_parquet(Path(path), self.rows, self.spec.limits)
+
+    def _repr_html_(self) -> str:
+        names = ("model", "platform", "accelerators", "varied", "status")
+        numbers = ("cycles", "energy_j", "area_um2", "flash_bytes", "ram_bytes")
+        shown = self.rows[:_MOST]
+        table = html_table(
+            (*names, *numbers),
+            [(*_texts(row), *(_number(getattr(row, name)) for name in numbers)) for row in shown],
+            len(names),
+        )
+        rest = len(self.rows) - len(shown)
+        return table + (f"<p>and {rest:,} more rows</p>" if rest else "")
+
+
+def _texts(row: Row) -> tuple[str, ...]:
+    model = f"{row.model} (SYNTHETIC)" if row.model_source == "synthetic" else row.model
+    varied = ", ".join(f"{name}={value}" for name, value in row.vary.items())
+    units = " + ".join(row.accelerators)
+    return model, row.platform, units, varied, row.reason or row.status
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

@@ -1,0 +1,161 @@
+"""`recorded`: one design, built and run; its figures, and its trace where others are retimed."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from covp.base.cache import content_key
+from covp.errors import CovpError
+from covp.evaluation import Build, Evaluation, Sample, build
+from covp.evaluation.data import Data, Scores, accuracy_of
+from covp.evaluation.energy import Energy
+from covp.evaluation.renewed import renewed
+from covp.evaluation.runner import measured
+from covp.evaluation.varied import PLATFORM, varied
+from covp.exploration.retiming import RunTrace
+from covp.exploration.retiming.recording import record_with_result
+from covp.exploration.sweep.content import data_content, model_content
+from covp.exploration.sweep.estimates import area_um2, cycles_source
+from covp.exploration.sweep.points import Point
+from covp.graph.graph import Graph
+from covp.graph.models import load_model
+
+_KEPT = 64
+"""Programs whose figures and traces a process keeps; a trace has about 100 kB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A design that ran.
+
+    Attributes:
+        figures: of its row.
+        trace: of its run; None where it was not wanted, or its path depends on time.
+    """
+
+    figures: dict[str, Any]
+    trace: RunTrace | None
+
+
+def timing_only(point: Point) -> frozenset[str]:
+    """The varied parameters of a point that change nothing but how long its program takes.
+
+    `platform.core` is none of them: a program is compiled for its core.
+    """
+    return _timing_only(point.content, point.platform, point.accelerators) & point.values.keys()
+
+
+@functools.lru_cache(maxsize=256)
+def _timing_only(content: str, platform: str, accelerators: tuple[str, ...]) -> frozenset[str]:
+    board, units = varied(platform, accelerators, {})
+    names = {f"{PLATFORM}.clock_hz", f"{PLATFORM}.timing"}
+    if not board.caches:
+        parts = ("wait_states", "wait_states.fetch", "wait_states.data")
+        names |= {f"{PLATFORM}.{r.name}.{part}" for r in board.memory for part in parts}
+    return frozenset(names).union(
+        f"{unit.name}.{parameter.name}"
+        for unit in units
+        for parameter in unit.parameters
+        if parameter.timing
+    )
+
+
+def recorded(point: Point, with_trace: bool) -> Recorded:
+    """A design, built and run.
+
+    Args:
+        point: with all of its values.
+        with_trace: whether the trace is wanted.
+
+    Raises:
+        CovpError: with one line, whatever goes wrong.
+    """
+    return _kept(point, with_trace, _files(point))
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _kept(point: Point, with_trace: bool, files: str) -> Recorded:
+    made, sample = _build(point), _model(point.model, point.seed, files)[1]
+    trace = None
+    if with_trace:
+        try:
+            trace, result = record_with_result(made, sample)
+        except CovpError:
+            with_trace = False
+        else:
+            better = renewed(result)
+            if better is not None:
+                trace, result = record_with_result(better, sample)
+    if not with_trace:
+        result = measured(made, sample)[0]
+    return Recorded({**figures_of(result, point), **_accuracy(result.build, point)}, trace)
+
+
+def _build(point: Point) -> Build:
+    platform, units = varied(point.platform, point.accelerators, point.values)
+    graph = _model(point.model, point.seed, _files(point))[0]
+    return build(graph, platform, units, point.options)
+
+
+def _files(point: Point) -> str:
+    """What the files of a model and its samples hold now."""
+    return content_key(model_content(point.model), data_content(point.data))
+
+
+@functools.lru_cache(maxsize=4)
+def _model(name: str, seed: int, files: str) -> tuple[Graph, Sample]:
+    """A model with random inputs and the reference's outputs; computed once for all its points."""
+    graph = load_model(name)
+    return graph, Sample.random(graph, seed)
+
+
+def figures_of(result: Evaluation, point: Point) -> dict[str, Any]:
+    """The figures of the row of a point that ran.
+
+    Args:
+        result: of the run.
+        point: what ran.
+    """
+    profile, memory, energy = result.profile, result.memory, result.energy
+    offloads = [entry.offload for entry in profile.layers if entry.offload is not None]
+    return {
+        "how": "run",
+        "instructions": profile.instructions,
+        "cycles": profile.cycles,
+        "seconds": profile.seconds,
+        "waiting": sum(offload.waiting for offload in offloads),
+        "energy_j": energy.joules if isinstance(energy, Energy) else None,
+        "area_um2": area_um2(point),
+        "flash_bytes": memory.flash_bytes,
+        "ram_bytes": memory.ram_bytes,
+        "arena_bytes": memory.arena_bytes,
+        "mac_coverage": result.mac_coverage,
+        "matches_reference": result.matches_reference,
+        "model_source": result.source,
+        **cycles_source(point),
+    }
+
+
+def _accuracy(made: Build, point: Point) -> dict[str, float | None]:
+    """Over the samples of a point; nothing without any."""
+    if point.data is None:
+        return {}
+    if point.data.on == "reference":
+        scores = _by_reference(made, point.data, _files(point))
+    else:
+        scores = accuracy_of(made, point.data).scores
+    error = scores.mean_error
+    return {"accuracy": scores.accuracy, "mean_error": error.absolute if error else None}
+
+
+_scores: dict[str, Scores] = {}
+"""Of the reference, by the content of model and data."""
+
+
+def _by_reference(made: Build, data: Data, files: str) -> Scores:
+    """Computed once for all designs of a model: the reference knows nothing of them."""
+    if files not in _scores:
+        _scores[files] = accuracy_of(made, data).scores
+    return _scores[files]

@@ -1,0 +1,149 @@
+"""`Spec`: the YAML file of a sweep, read into checked structures; its JSON Schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+from covp.accelerator.parameters import Value
+from covp.base.request import Objective, Toolchain
+from covp.evaluation.data import Data
+from covp.evaluation.data.quality import Place
+from covp.exploration.sweep.constraints import Constraint
+from covp.exploration.sweep.ranges import Range, values_of
+
+Kind = Literal["grid", "list", "random", "optuna"]
+Sampler = Literal["nsga2", "nsga3", "tpe", "gp", "random"]
+Figure = Literal[
+    "instructions", "cycles", "seconds", "waiting", "energy_j", "area_um2",
+    "flash_bytes", "ram_bytes", "arena_bytes", "mac_coverage", "accuracy", "mean_error",
+]  # fmt: skip
+"""The columns that a search can improve and a constraint can limit."""
+GREATER_IS_BETTER = frozenset({"mac_coverage", "accuracy"})
+_Names = Annotated[tuple[str, ...], Meta(min_length=1)]
+
+
+class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Which designs of the space are evaluated."""
+
+    kind: Annotated[
+        Kind,
+        Meta(
+            description="grid: all. list: those of the key points. random: some of the grid. "
+            "optuna: what one of Optuna's samplers asks for."
+        ),
+    ] = "grid"
+    points: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="How many designs (random; optuna: of each model)."),
+    ] = None
+    seed: Annotated[int, Meta(ge=0, description="Of the choice (random, optuna).")] = 0
+    objectives: Annotated[
+        tuple[Figure, ...],
+        Meta(
+            description="Columns to improve: mac_coverage and accuracy upwards, all others "
+            "downwards. The Pareto front is of them."
+        ),
+    ] = ()
+    sampler: Annotated[Sampler, Meta(description="Of Optuna.")] = "nsga2"
+
+
+class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Samples with labels, whose accuracy is found; see docs/data.md."""
+
+    samples: Annotated[
+        str | dict[str, str],
+        Meta(description="A .npy or .npz file or a folder; or one for each model by its name."),
+    ]
+    labels: Annotated[
+        str | dict[str, str] | None,
+        Meta(
+            description="What is right for each sample; or one file for each model. Folders of "
+            "MLPerf Tiny's runner have their own."
+        ),
+    ] = None
+    on: Annotated[
+        Place,
+        Meta(
+            description="What runs them: the device, or the bit-exact reference, which is faster "
+            "and knows nothing of the accelerators."
+        ),
+    ] = "device"
+    limit: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="The first samples only.")
+    ] = None
+
+    def of(self, model: str) -> Data | None:
+        """Those of a model; None: it has none."""
+        samples, labels = (
+            each.get(model) if isinstance(each, dict) else each
+            for each in (self.samples, self.labels)
+        )
+        if samples is None or (labels is None and self.labels is not None):
+            return None
+        return Data(Path(samples), Path(labels) if labels else None, self.on, self.limit)
+
+
+class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A sweep: models x platforms x toolchains x accelerators x objectives x parameters."""
+
+    models: Annotated[
+        _Names, Meta(description="Names of `covp models`, or paths from this file's folder.")
+    ]
+    platforms: Annotated[
+        _Names, Meta(description="Names of `covp platforms`, or paths from this file's folder.")
+    ]
+    toolchains: Annotated[tuple[Toolchain, ...], Meta(min_length=1)] = ("zig",)
+    accelerators: Annotated[
+        tuple[tuple[str, ...], ...],
+        Meta(
+            min_length=1,
+            description="Set-ups, each a list of accelerators as `covp run -a` takes them; an "
+            "empty one is the core alone.",
+        ),
+    ] = ((),)
+    optimize: Annotated[
+        tuple[Objective, ...], Meta(min_length=1, description="Which tuned schedules to take.")
+    ] = ("speed",)
+    vary: Annotated[
+        dict[str, Annotated[tuple[Value, ...], Meta(min_length=1)] | Range],
+        Meta(
+            description="Parameters with their values: INSTANCE.PARAMETER of an accelerator, or "
+            "platform.clock_hz, platform.core, platform.timing, platform.REGION.size, "
+            "platform.REGION.wait_states[.fetch|.data]. One that a set-up or platform does not "
+            "have is left out there."
+        ),
+    ] = {}
+    points: Annotated[
+        tuple[dict[str, Value], ...],
+        Meta(description="Values of parameters, one entry a design (kind list)."),
+    ] = ()
+    constraints: Annotated[
+        tuple[str, ...],
+        Meta(description="Such as `ram_bytes <= 256K`; what breaks one is not feasible."),
+    ] = ()
+    search: Search = Search()
+    data: Annotated[
+        Samples | None, Meta(description="What the columns accuracy and mean_error are found on.")
+    ] = None
+    seed: Annotated[int, Meta(ge=0, description="Of the random inputs.")] = 0
+
+    @property
+    def limits(self) -> tuple[Constraint, ...]:
+        """The constraints, read."""
+        return tuple(Constraint.read(text, get_args(Figure)) for text in self.constraints)
+
+    def axes(self) -> dict[str, tuple[Value, ...]]:
+        """The values of each varied parameter, without repetition, by its name."""
+        return {name: values_of(given) for name, given in sorted(self.vary.items())}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the file, for editors."""
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    found: dict[str, Any] = json.loads(msgspec.json.encode(msgspec.json.schema(Spec)))
+    return {"$schema": draft, "title": "covp sweep", **found}

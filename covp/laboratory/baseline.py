@@ -1,0 +1,166 @@
+"""Stored figures of kernels, and what became worse since.
+
+The file is sorted JSON, one test per line, so that a change of a kernel shows in a diff:
+``{"schema": ..., "toolchain": ..., "kernels": {kernel: {platform: {test id: figures}}}}``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from covp.errors import UsageError
+from covp.laboratory.figures import KernelKey, Results
+
+SCHEMA = "covp.kernels/1"
+TITLES = {"instructions": "instructions", "cycles": "cycles", "code_bytes": "code bytes"}
+_STORED = ("calls", *TITLES)
+
+
+@dataclass
+class Baseline:
+    """What a baseline file holds: by kernel, then by test id, figure to number."""
+
+    toolchain: str = ""
+    tests: dict[KernelKey, dict[str, dict[str, int]]] = field(default_factory=dict)
+
+    def update(self, results: Results) -> None:
+        """Take the figures of a run; those of tests that were not in it stay."""
+        self.toolchain = results.toolchain
+        for key, by_test in results.tests.items():
+            mine = self.tests.setdefault(key, {})
+            mine.update({test: figures.stored() for test, figures in by_test.items()})
+
+
+@dataclass(frozen=True)
+class Change:
+    """A figure of a kernel in the test where it changed most.
+
+    Attributes:
+        figure: "instructions", "cycles" or "code_bytes".
+        test: its id.
+        old, new: of the baseline, and now.
+    """
+
+    figure: str
+    test: str
+    old: int
+    new: int
+
+    @property
+    def percent(self) -> float:
+        """By how much it grew; less than 0: it became better."""
+        if self.old == 0:
+            return math.inf if self.new else 0.0
+        return 100 * (self.new - self.old) / self.old
+
+    def __str__(self) -> str:
+        return f"{TITLES[self.figure]} {self.old} -> {self.new} ({self.percent:+.1f} %)"
+
+
+def changes(before: Baseline, results: Results, key: KernelKey) -> list[Change]:
+    """For each figure of a kernel the change in the test where it is worst.
+
+    A test counts if it is in both; its instructions and cycles if it makes as many calls as before.
+    """
+    worst: dict[str, Change] = {}
+    old_tests = before.tests.get(key, {})
+    for test, figures in sorted(results.tests[key].items()):
+        for change in _changes_of(test, old_tests.get(test, {}), figures.stored()):
+            known = worst.get(change.figure)
+            if known is None or change.percent > known.percent:
+                worst[change.figure] = change
+    return [worst[name] for name in TITLES if name in worst]
+
+
+def _changes_of(test: str, old: dict[str, int], new: dict[str, int]) -> Iterator[Change]:
+    for name in TITLES:
+        same_work = name == "code_bytes" or old.get("calls") == new.get("calls")
+        if name in old and name in new and same_work:
+            yield Change(name, test, old[name], new[name])
+
+
+def other_work(before: Baseline, results: Results, key: KernelKey) -> int:
+    """In how many tests of both a kernel is called more or less often than before."""
+    old = before.tests.get(key, {})
+    return sum(
+        old[test].get("calls") != figures.stored().get("calls")
+        for test, figures in results.tests[key].items()
+        if test in old
+    )
+
+
+def regressions(
+    before: Baseline, results: Results, threshold: float
+) -> dict[KernelKey, list[Change]]:
+    """The kernels with figures that are worse by more than ``threshold`` percent."""
+    found = {}
+    for key in sorted(results.tests):
+        worse = [c for c in changes(before, results, key) if c.percent > threshold]
+        if worse:
+            found[key] = worse
+    return found
+
+
+def read_baseline(path: Path) -> Baseline:
+    """The baseline in a file. Raises UsageError with one line."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is no such baseline; --covp-update writes it") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: cannot be read as a baseline: {error}") from None
+    return _parsed(content, path)
+
+
+def _parsed(content: Any, path: Path) -> Baseline:
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        raise UsageError(f'{path}: is no baseline of kernels: "schema" must be "{SCHEMA}"')
+    baseline = Baseline(str(content.get("toolchain", "")))
+    for kernel, platforms in _object(content.get("kernels"), "kernels", path).items():
+        for platform, tests in _object(platforms, kernel, path).items():
+            where = f"{kernel}, {platform}"
+            mine = baseline.tests.setdefault(KernelKey(kernel, platform), {})
+            for test, figures in _object(tests, where, path).items():
+                mine[test] = _checked(_object(figures, f"{where}, {test}", path), test, path)
+    return baseline
+
+
+def _object(value: Any, where: str, path: Path) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{path}: {where}: must be a JSON object; write it with --covp-update")
+    return value
+
+
+def _checked(figures: dict[str, Any], test: str, path: Path) -> dict[str, int]:
+    for name, value in figures.items():
+        if name not in _STORED or type(value) is not int or value < 0:
+            raise UsageError(
+                f"{path}: {test}: {name!r:.40} is no figure of a kernel; known are "
+                f"{', '.join(_STORED)}, integers of at least 0"
+            )
+    return figures
+
+
+def baseline_text(baseline: Baseline) -> str:
+    """The content of a baseline's file."""
+    kernels: dict[str, dict[str, dict[str, str]]] = {}
+    for key, by_test in baseline.tests.items():
+        tests = {test: json.dumps(figures, sort_keys=True) for test, figures in by_test.items()}
+        kernels.setdefault(key.kernel, {})[key.platform] = tests
+    head = {"schema": SCHEMA, "toolchain": baseline.toolchain}
+    lines = [f" {json.dumps(name)}: {json.dumps(value)}," for name, value in head.items()]
+    return "\n".join(["{", *lines, f' "kernels": {_nested(kernels, 1)}', "}", ""])
+
+
+def _nested(value: dict[str, Any] | str, depth: int) -> str:
+    """JSON text with sorted keys; strings are JSON already."""
+    if isinstance(value, str):
+        return value
+    pad = " " * depth
+    lines = [f"{pad} {json.dumps(key)}: {_nested(value[key], depth + 1)}" for key in sorted(value)]
+    return "{\n" + ",\n".join(lines) + f"\n{pad}}}" if lines else "{}"

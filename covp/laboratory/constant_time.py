@@ -1,0 +1,285 @@
+"""`constant_time`: whether a kernel takes the same time for all inputs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from covp.base.arguments import demand_count
+from covp.base.array_text import text
+from covp.errors import KernelError
+from covp.laboratory.coverage import Coverage, CoverageData
+from covp.laboratory.drawing import as_arguments, explore
+from covp.laboratory.inside import copies
+from covp.laboratory.kernel import Kernel
+from covp.laboratory.meter import Figure, Meter
+from covp.laboratory.moves import Arguments, array_of, moved
+from covp.laboratory.parting import parting
+
+_MOST_MOVES = 3
+_SIMPLER = 600
+"""Calls that are spent on a simpler pair, after Hypothesis has found one."""
+_LONG = 300
+"""Letters of a pair from which only its differences are shown."""
+
+
+class TimeDifference(KernelError):
+    """Two inputs for which a kernel takes different times.
+
+    Attributes:
+        inputs: the arguments of both calls.
+        counts: the instructions, or cycles, of both.
+        where: the last instruction that both calls execute alike, as "function+0x12 (file.c:7)";
+            "" where it is not known.
+    """
+
+    def __init__(
+        self, message: str, inputs: tuple[Arguments, Arguments], counts: tuple[int, int], where: str
+    ) -> None:
+        super().__init__(message)
+        self.inputs, self.counts, self.where = inputs, counts, where
+
+
+class ConstantTime(int):
+    """The one figure that all calls had, as far as it was looked for: str() says how far.
+
+    Attributes:
+        of: "instructions" or "cycles".
+        examples: how many pairs of inputs were tried.
+        one_way: "file.c:12" of the conditional branches that all calls left in the same way, in the
+            order of the source; another input may take the other one. () too where the device does
+            not tell.
+    """
+
+    of: Figure
+    examples: int
+    one_way: tuple[str, ...]
+
+    def __new__(
+        cls, count: int, of: Figure, examples: int, one_way: tuple[str, ...]
+    ) -> ConstantTime:
+        """See the attributes."""
+        self = super().__new__(cls, count)
+        self.of, self.examples, self.one_way = of, examples, one_way
+        return self
+
+    def __str__(self) -> str:
+        text = f"{int(self)} {self.of} in {self.examples} examples"
+        branches = "branch" if len(self.one_way) == 1 else "branches"
+        seen = f", {branches} at {', '.join(self.one_way)} seen one way only"
+        return text + seen * bool(self.one_way)
+
+    __repr__ = __str__
+
+
+class _Differ(Exception):
+    def __init__(self, one: Arguments, other: Arguments) -> None:
+        self.pair = one, other
+
+
+def constant_time(
+    kernel: Kernel,
+    inputs: Any,
+    of: Figure = "instructions",
+    *,
+    examples: int = 500,
+    seed: int = 0,
+    mutate: bool = True,
+) -> ConstantTime:
+    """Look for two inputs for which a kernel takes different times.
+
+    ::
+
+        constant_time(equal, (arrays("uint8", 16), arrays("uint8", 16), 16))
+
+    Sizes are not secret: an argument that the time may depend on is the same in all inputs. That
+    none is found proves nothing: what the result names as seen one way only, such as the comparison
+    with a value that no input had, needs inputs of its own.
+
+    Args:
+        kernel: to be called; each call starts with the module's variables as they are now.
+        inputs: a Hypothesis strategy of tuples of arguments; or a tuple with a strategy, or a
+            value, for each argument.
+        of: "instructions", which are exact, or "cycles" of the core's timing model, which on some
+            cores depend on operands of divisions and multiplications as well.
+        examples: how many pairs are tried.
+        seed: of the search, which gives the same result each time.
+        mutate: also try drawn arrays with elements moved about, and taken from each other: equal
+            ones, equal beginnings. False where a strategy promises more than a range of elements.
+
+    Returns:
+        the figure, with how many pairs were tried and which branches were seen one way only.
+
+    Raises:
+        TimeDifference: a KernelError with the simplest pair that was found, both figures, and where
+            the calls part.
+        UsageError: the inputs are no strategy, or the device does not count.
+        DeviceFault: the kernel faulted.
+    """
+    demand_count("examples", examples)
+    demand_count("seed", seed)
+    meter, strategy = Meter(kernel, of), as_arguments(inputs)
+    first: list[tuple[Arguments, int]] = []
+    pairs_tried = 0
+
+    def compare(pair: tuple[Arguments, Arguments]) -> None:
+        nonlocal pairs_tried
+        one, other = pair
+        counts = meter(one), meter(other)
+        pairs_tried += 1
+        if not first:
+            first.append((copies(one), counts[0]))
+        if counts[0] != counts[1]:
+            raise _Differ(one, other)
+        if counts[0] != first[0][1]:
+            raise _Differ(first[0][0], one)
+
+    pairs = _pairs(strategy, mutate)
+    session = meter.kernel.session
+    seen = Coverage(session) if session.device.abilities.code is not None else None
+    try:
+        with seen or nullcontext():
+            explore(pairs, compare, examples, seed)
+    except _Differ as difference:
+        raise _reported(meter, _shrunk(meter, pairs, difference.pair, seed)) from None
+    return ConstantTime(first[0][1], of, pairs_tried, _one_way(seen))
+
+
+def _one_way(seen: Coverage | None) -> tuple[str, ...]:
+    """The branches, by line, of which one of the two ways was taken each time."""
+    data = CoverageData() if seen is None else seen.data
+    return tuple(
+        f"{_file_name(name, name in data.texts)}:{line}"
+        for name, file in data.files.items()
+        for line, branches in sorted(file.branches_by_line.items())
+        if any((branch.taken == 0) != (branch.untaken == 0) for branch in branches)
+    )
+
+
+def _file_name(path: str, is_text: bool) -> str:
+    """As faults have it: code that was given as text is told by its content in the data alone."""
+    stem = Path(path).stem.rpartition("-")[0] if is_text else Path(path).stem
+    return stem + Path(path).suffix
+
+
+@st.composite
+def _pairs(
+    draw: st.DrawFn, strategy: st.SearchStrategy[Arguments], mutate: bool
+) -> tuple[Arguments, Arguments]:
+    """Two inputs, the second one often made from the first."""
+    one, other = draw(strategy), draw(strategy)
+    moves = draw(st.integers(0, _MOST_MOVES)) if mutate else 0
+    if not moves:
+        return one, other
+    chance = random.Random(draw(st.integers(0, 2**16)))
+    made = one
+    for _ in range(moves):
+        made = moved(made, other, chance)
+    return one, made
+
+
+def _shrunk(
+    meter: Meter,
+    pairs: st.SearchStrategy[tuple[Arguments, Arguments]],
+    found: tuple[Arguments, Arguments],
+    seed: int,
+) -> tuple[Arguments, Arguments]:
+    """The simplest pair: by Hypothesis, then by making the second one like the first."""
+
+    def compare(pair: tuple[Arguments, Arguments]) -> None:
+        if meter(pair[0]) != meter(pair[1]):
+            raise _Differ(*pair)
+
+    try:
+        explore(pairs, compare, 200, seed, shrink=True)
+    except _Differ as difference:
+        found = difference.pair
+    one, other = copies(found[0]), copies(found[1])
+    left = meter.calls + _SIMPLER
+    for changed in _nearer(one, other):
+        if meter.calls >= left:
+            break
+        if meter(changed[0]) != meter(changed[1]):
+            for old, new in zip((one, other), changed, strict=True):
+                _assign(old, new)
+    return one, other
+
+
+def _nearer(one: Arguments, other: Arguments) -> Iterator[tuple[Arguments, Arguments]]:
+    """Pairs with fewer differences than the present one, and then with fewer values."""
+    for position in range(len(one)):
+        left, right = array_of(one[position]), array_of(other[position])
+        if left is None or right is None or left.shape != right.shape:
+            continue
+        for part in _parts(left.size):
+            yield _with(one, other, position, part, None)
+        for part in _parts(left.size):
+            for value in sorted({0, left.reshape(-1)[0].item()}, key=abs):
+                if value or (left == 0).any() or (right == 0).any():
+                    yield _with(one, other, position, part, value)
+
+
+def _parts(size: int) -> Iterator[slice]:
+    step = size
+    while step:
+        yield from (slice(at, at + step) for at in range(0, size, step))
+        step //= 2
+
+
+def _with(
+    one: Arguments, other: Arguments, position: int, part: slice, value: Any
+) -> tuple[Arguments, Arguments]:
+    """Copies in which a part of an argument is alike: both a value, or that of the first one."""
+    changed = copies(one), copies(other)
+    left, right = array_of(changed[0][position]), array_of(changed[1][position])
+    assert left is not None and right is not None
+    flat, whole = left.reshape(-1).copy(), right.reshape(-1).copy()
+    if value is not None:
+        flat[part] = value
+    whole[part] = flat[part]
+    left[...], right[...] = flat.reshape(left.shape), whole.reshape(right.shape)
+    return changed
+
+
+def _assign(old: Arguments, new: Arguments) -> None:
+    for mine, better in zip(old, new, strict=True):
+        array, other = array_of(mine), array_of(better)
+        if array is not None and other is not None:
+            array[...] = other
+
+
+def _reported(meter: Meter, pair: tuple[Arguments, Arguments]) -> TimeDifference:
+    counts = meter(pair[0]), meter(pair[1])
+    where = parting(meter, *pair)
+    shown = [text(tuple(array_of(a) if array_of(a) is not None else a for a in p)) for p in pair]
+    if sum(map(len, shown)) > _LONG:
+        shown = ["one input", f"another one, which differs in {_differences(meter, *pair)}"]
+    message = (
+        f"{meter.kernel.name} takes {counts[0]} {meter.of} for {shown[0]} and {counts[1]} for "
+        f"{shown[1]}"
+    )
+    message += f": the calls part after {where}" if where else ""
+    return TimeDifference(message, pair, counts, where)
+
+
+def _differences(meter: Meter, one: Arguments, other: Arguments) -> str:
+    """The arguments that differ, by name; of arrays the first element."""
+    found = []
+    for parameter, left, right in zip(meter.kernel.signature.parameters, one, other, strict=True):
+        a, b = array_of(left), array_of(right)
+        if a is None or b is None:
+            if left != right:
+                found.append(f"{parameter.name} ({left} and {right})")
+        elif a.shape != b.shape:
+            found.append(f"the shape of {parameter.name} ({a.shape} and {b.shape})")
+        elif a.tobytes() != b.tobytes():
+            at = int(np.flatnonzero(a.reshape(-1) != b.reshape(-1))[:1].sum())
+            values = a.reshape(-1)[at], b.reshape(-1)[at]
+            found.append(f"{parameter.name}[{at}] ({values[0]} and {values[1]})")
+    return ", ".join(found)

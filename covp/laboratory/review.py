@@ -1,0 +1,135 @@
+"""The end of a run: kernels against their baseline, the table, the files that were requested."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from covp.errors import UsageError
+from covp.laboratory.baseline import Baseline, baseline_text, read_baseline, regressions
+from covp.laboratory.figures import Results
+from covp.laboratory.options import Options
+from covp.laboratory.summary import NOTE, markdown, plain, table
+
+COVERAGE = "covp_coverage"
+"""Of coverage among what a worker of pytest-xdist sends at its end."""
+
+
+class Review:
+    """Collects the figures of all tests, of pytest-xdist's workers too, and judges them.
+
+    Raises:
+        pytest.UsageError: the baseline cannot be read.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.results = Results()
+        self.before = self._stored()
+        self._covered: list[str] = []
+        self._worse: list[str] = []
+        self._notes: list[str] = []
+
+    def _stored(self) -> Baseline | None:
+        path = self.options.baseline
+        if path is None or (self.options.update and not path.exists()):
+            return None
+        try:
+            return read_baseline(path)
+        except UsageError as error:
+            raise pytest.UsageError(f"--covp-baseline: {error}") from None
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take the figures of a test."""
+        sent = getattr(report, "covp", None)
+        if sent is not None:
+            self.results.add(report.nodeid, sent)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker of pytest-xdist has ended; one that crashed sends nothing."""
+        self.add_coverage(getattr(node, "workeroutput", {}).get(COVERAGE, ""))
+
+    def add_coverage(self, covered: str) -> None:
+        """Take the coverage of a process, as JSON; "" is none."""
+        if covered:
+            self._covered.append(covered)
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Compare, write the files, and fail the run where a kernel became worse."""
+        finished = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        if not finished or session.config.option.collectonly:
+            return
+        failed = False
+        if self.before is not None and not self.options.update:
+            self._compare(self.before)
+            failed = bool(self._worse)
+        if self.options.update and self.options.baseline is not None and self.results.tests:
+            failed |= not self._update(self.options.baseline)
+        if self.options.summary is not None:
+            text = markdown(table(self.results, self.before), self._worse)
+            failed |= not self._write(self.options.summary, text)
+        if self.options.coverage is not None:
+            failed |= not self._write_coverage(self.options.coverage)
+        if failed and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _compare(self, before: Baseline) -> None:
+        found = regressions(before, self.results, self.options.threshold)
+        for key, changes in found.items():
+            figures = ", ".join(map(str, changes))
+            self._worse.append(f"{key.kernel} on {key.platform}: {figures} in {changes[0].test}")
+        now = self.results.toolchain
+        if self.results.tests and before.toolchain not in ("", now):
+            self._notes.append(
+                f"the baseline is of {before.toolchain}, this run of {now}: figures differ "
+                "between compilers"
+            )
+
+    def _update(self, path: Path) -> bool:
+        baseline = self.before or Baseline()
+        stored = Baseline(baseline.toolchain, {k: dict(v) for k, v in baseline.tests.items()})
+        stored.update(self.results)
+        if not self._write(path, baseline_text(stored)):
+            return False
+        self._notes.append(f"baseline written: {path} ({len(stored.tests)} kernels)")
+        return True
+
+    def _write(self, path: Path, text: str) -> bool:
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            self._notes.append(f"{path}: cannot be written: {error.strerror}")
+            return False
+        return True
+
+    def _write_coverage(self, path: Path) -> bool:
+        from covp.laboratory.coverage import CoverageData
+
+        data = CoverageData()
+        for covered in self._covered:
+            data.add(CoverageData.from_json(covered))
+        try:
+            data.write(path)
+        except UsageError as error:
+            self._notes.append(str(error))
+            return False
+        self._notes.append(f"coverage written: {path} ({len(data.files)} files)")
+        return True
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """The table, the notes, and one line for each kernel that became worse."""
+        show = terminalreporter.verbosity >= 0 and self.results.tests
+        if show:
+            terminalreporter.section("covp: kernels")
+            for line in plain(table(self.results, self.before)):
+                terminalreporter.line(line)
+            terminalreporter.line(f"({NOTE})")
+        for note in self._notes:
+            terminalreporter.line(f"covp: {note}")
+        if self._worse:
+            terminalreporter.section("covp: worse than the baseline", red=True)
+            for line in self._worse:
+                terminalreporter.line(line, red=True)
