@@ -35,7 +35,7 @@ This page says which other sample of the default tests ran last, and when every 
 did, slow ones too: `python benchmarks/all_tests.py --sample N`, or without `--sample`, folder by
 folder, writes it. What is skipped lacks a tool or a file, and says which.
 
-| tests | sample | passed | failed | skipped | commit | day | all | failed | skipped | commit | day |
+| tests | sample | passed | failed | skipped | commit | day | all | failed | skipped | commit | on |
 |---|---:|---:|---:|---:|---|---|---:|---:|---:|---|---|
 """
 _COLUMNS = ("passed", "failed", "skipped", "commit", "day")

@@ -5,9 +5,7 @@ Functions and classes are imported when they are first read, so that ``import co
 
 from __future__ import annotations
 
-import sys
-from functools import cached_property
-from types import ModuleType
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from covp.errors import (
@@ -51,60 +49,26 @@ __all__ = [
     "sweep",
 ]
 
-if not TYPE_CHECKING:  # type checkers have the imports above
+_HOMES = {
+    "Platform": "covp.chip.platform_file",
+    "Profile": "covp.runtime.profile",
+    "Program": "covp.codegen.program",
+    "Session": "covp.runtime.session",
+    "compile": "covp.build.builder",
+    "load_model": "covp.graph.models",
+    "load_platform": "covp.chip.platform_file",
+    "sweep": "covp.exploration.sweep.api",
+}
+"""The names whose modules need numpy or a parser, as imported above for type checkers."""
 
-    class _Package(ModuleType):
-        """The names whose homes need numpy or a parser: reading one imports it."""
 
-        def __dir__(self) -> list[str]:
-            return sorted({*vars(self), *__all__})
+def __getattr__(name: str) -> object:
+    """Import a name of `_HOMES` when it is first read (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'covp' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
 
-        @cached_property
-        def Platform(self) -> object:
-            from covp.chip.platform_file import Platform
 
-            return Platform
-
-        @cached_property
-        def Profile(self) -> object:
-            from covp.runtime.profile import Profile
-
-            return Profile
-
-        @cached_property
-        def Program(self) -> object:
-            from covp.codegen.program import Program
-
-            return Program
-
-        @cached_property
-        def Session(self) -> object:
-            from covp.runtime.session import Session
-
-            return Session
-
-        @cached_property
-        def compile(self) -> object:
-            from covp.build.builder import compile
-
-            return compile
-
-        @cached_property
-        def load_model(self) -> object:
-            from covp.graph.models import load_model
-
-            return load_model
-
-        @cached_property
-        def load_platform(self) -> object:
-            from covp.chip.platform_file import load_platform
-
-            return load_platform
-
-        @cached_property
-        def sweep(self) -> object:
-            from covp.exploration.sweep.api import sweep
-
-            return sweep
-
-    sys.modules[__name__].__class__ = _Package
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,6 +134,19 @@ def ctrl_c_works() -> Iterator[None]:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def laws_start_no_process(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests marked ``law`` are the inner loop: neither a compiler nor another process."""
+    if request.node.get_closest_marker("law") or os.environ.get("LAW_PROBE"):
+
+        def refuse(*arguments: Any, **_: Any) -> None:
+            pytest.fail(f"a law starts no process, this one did: {arguments[1:]}")
+
+        monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
 
 
 @pytest.fixture(scope="session")

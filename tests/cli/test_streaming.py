@@ -26,6 +26,7 @@ def test_what_cannot_be_is_one_line(call: Call, wrong: str) -> None:
     assert [line for line in done.err.splitlines() if line.startswith(("covp:", "Error:"))]
 
 
+@pytest.mark.slow
 def test_tune_and_compare_know_streams(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,9 +57,9 @@ def test_what_is_counted_is_found(
         path.write_text(text)
     monkeypatch.setattr(house, "ROOT", tmp_path)
     monkeypatch.setattr(house, "COVP", tmp_path / "covp")
-    for cached in (house.sources, house.trees, house._kinds):
+    for cached in (house.sources, house.trees, house.nodes, house._kinds):
         cached.cache_clear()
     found = {bar.text: bar.measure() for bar in house.BARS}
-    for cached in (house.sources, house.trees, house._kinds):
+    for cached in (house.sources, house.trees, house.nodes, house._kinds):
         cached.cache_clear()
     assert list(found.values()) == [41, 4, 2, 2, 3, 4, 1, 2, 2, 1, 1, 1, 1, 1, 4, 1, 1, 1, 1, 1]

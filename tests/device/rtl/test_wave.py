@@ -41,6 +41,9 @@ end:
  j end
 """
 
+pytestmark = pytest.mark.slow
+"""A core is built once more, with its signals."""
+
 
 @pytest.fixture
 def core() -> str:
@@ -117,7 +120,6 @@ def test_the_program_counter_is_that_of_single_steps(core, tmp_path):
     check(core, tmp_path / "out.vcd")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", rtl_names())
 def test_all_cores(name, tmp_path):
     need_rtl(name)
@@ -162,7 +164,6 @@ def unpacked(data: bytes) -> bytes:
             made.append(made[-offset])
 
 
-@pytest.mark.slow
 def test_an_fst_file(core, tmp_path):
     """Its window, and the signals' names, from its blocks; all values where fst2vcd is there."""
     file, text = tmp_path / "out.fst", tmp_path / "out.vcd"
@@ -200,7 +201,6 @@ def test_a_fault_leaves_its_cycles_and_an_interruption_nothing(core, tmp_path):
     assert not os.listdir(tmp_path)
 
 
-@pytest.mark.slow
 def test_what_cannot_be_recorded(core, tmp_path):
     file = tmp_path / "out.vcd"
     file.write_text("older")
@@ -222,7 +222,6 @@ def test_what_cannot_be_recorded(core, tmp_path):
     assert {*os.listdir(tmp_path)} == {"out.vcd", "d.vcd"}
 
 
-@pytest.mark.slow
 def test_a_full_disk(core, tmp_path):
     for name in ("out.fst", "out.vcd"):
         recorded(core, Wave(tmp_path / name))  # the library is there

@@ -33,6 +33,7 @@ WRONG = {
 verify = partial(verify_in_full, models=(), examples=60, seconds=20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("wrong", WRONG)
 def test_averages_behind_a_convolution(wrong: str, seed: int, tmp_path: Path) -> None:

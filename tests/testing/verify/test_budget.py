@@ -70,6 +70,7 @@ def _busy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: 60.0 * next(ticks))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_busy")
 def test_a_busy_host_tries_the_same_layers() -> None:
     verdict = verify(Fc(), examples=10, models=(), seconds=300)
@@ -149,6 +150,7 @@ def test_a_printed_test_of_many_calls_fails_as_the_search_did() -> None:
         space["test_the_smallest_failing_layer"]()
 
 
+@pytest.mark.slow
 def test_each_operator_of_a_chain_gets_corner_cases() -> None:
     """Behind a convolution: steps beyond windows, long ones, 4 x 4 windows, padding, a clamp."""
     seen: set[str] = set()

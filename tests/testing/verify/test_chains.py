@@ -92,6 +92,7 @@ def test_a_reader_gets_the_shape_of_another_writer() -> None:
     assert refitted(two, [ConvCase(channels=(1, 2)), *two.parts[1:]]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", [0, 1])
 def test_a_broadcast_operand_follows_the_other_one_through_a_chain(position: int) -> None:
     """A skip connection gets layers of all shapes, in all forms, at either operand of the sum."""

@@ -139,6 +139,7 @@ def test_what_is_possible_passes(unit: type[Dense]) -> None:
     assert verdict.failure is None, verdict.test
 
 
+@pytest.mark.slow
 def test_a_unit_that_skips_more_than_the_zeros_is_found() -> None:
     assert "it declares 16" in str(search(Quick()).failure)
 

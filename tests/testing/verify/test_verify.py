@@ -93,6 +93,7 @@ class Fc(Accelerator):
         return requantize(sums, job.MULTIPLIER, job.SHIFT, job.OUTPUT_ZERO_POINT, job.LOW, job.HIGH)
 
 
+@pytest.mark.slow
 def test_the_one_class_accelerator_of_this_file_is_right() -> None:
     verdict = verify(Fc(), examples=20)
     assert verdict.failure is None, verdict.test
@@ -247,6 +248,7 @@ def test_a_single_layer_can_be_checked() -> None:
         check("gemm", ConvCase(kind="DEPTHWISE_CONV_2D", channels=(3, 3)))
 
 
+@pytest.mark.slow
 def test_a_printed_test_names_the_accelerator_as_the_user_did() -> None:
     spec = f"{__file__}:RoundsWrong:macs_per_cycle=3"
     assert f"check({spec!r}, case" in verify(spec, examples=60).test
@@ -311,6 +313,7 @@ def test_sleeping_needs_an_interrupt_line(spec: str) -> None:
         verify(f"{spec}:wait=sleep", silent)
 
 
+@pytest.mark.slow
 def test_a_core_with_little_memory() -> None:
     verdict = verify("gemm", "hifive1", examples=8)
     assert verdict.failure is None, verdict.test
@@ -363,6 +366,7 @@ class Prepared(Fc):
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", ["riscv32", "riscv32f", "cortex-m7", "cortex-m0plus"])
 def test_start_up_calls_and_floats(platform: str) -> None:
     verdict = verify(Prepared(), platform, examples=5, seconds=0.5)
