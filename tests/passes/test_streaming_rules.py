@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.graph.attributes import Conv2D, Elementwise, Padding
+from covp.graph.attributes import Conv2D, Elementwise, Padding, ResizeNearest
 from covp.graph.graph import Op, Tensor
+from covp.graph.index_map import elementwise, everything, rows_of
 from covp.graph.ops.normalization import LayerNormalization
 from covp.graph.passes.streaming.rows import Plan, Refused, Rows
 from covp.graph.passes.streaming.rules import part, plan
+from covp.graph.user_operators import UserOperator, register_operator, unregister_operator
 from covp.graph.zoo.builder import GraphBuilder
 from tests.graph.every_kind import layers
 from tests.graph.test_index_maps import drawn, run
@@ -111,3 +113,30 @@ def test_normalized_rows_stream() -> None:
     stream = compare(builder.graph(y), 1, 1, windows=60)
     assert stream.outputs[0].shape == (1, 1, 1, 2)
     assert sorted(state.before.shape[1] for state in stream.states) == [3, 3]
+
+
+def test_what_slides_unevenly_is_computed_from_the_whole_window() -> None:
+    """Rows between two convolutions are doubled: the first convolution has new rows alone."""
+    builder = GraphBuilder("doubled")
+    weights = builder.constant(np.ones((4, 3, 1, 4), np.int8), 0.01)
+    x = builder.input((1, 12, 1, 4), scale=0.1)
+    x = builder.add("CONV_2D", x, weights, scale=0.1, attributes=Conv2D((1, 1), Padding()))
+    x = builder.add("RESIZE_NEAREST_NEIGHBOR", x, attributes=ResizeNearest((20, 1)))
+    x = builder.add("CONV_2D", x, weights, scale=0.1, attributes=Conv2D((1, 1), Padding()))
+    stream = compare(builder.graph(x), 1, 1)
+    assert [op.output.shape[1] for op in stream.ops] == [3, 1, 10, 20, 18]
+
+
+def test_a_users_map_says_whether_rows_are_enough() -> None:
+    rows: list[Rows | None] = [Rows(1, 6, 1, 2)]
+    x, y = (Tensor(name, (1, 6, 3), np.dtype(np.int32)) for name in "xy")
+    op = Op("DOUBLED", "doubled", [x], [y])
+    for reads, needs in ((elementwise, (2,)), (rows_of, (2,)), (everything, None)):
+        register_operator(
+            UserOperator("DOUBLED", lambda op, values: [np.asarray(values[0]) * 2], reads=reads)
+        )
+        try:
+            found = plan(op, rows, 2)
+        finally:
+            unregister_operator("DOUBLED")
+        assert (found and found.needs) == needs
