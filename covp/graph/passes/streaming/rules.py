@@ -19,6 +19,7 @@ from covp.graph.graph import Op, Tensor
 from covp.graph.index_map import Index, IndexMap, is_moved
 from covp.graph.ops.definition import definition
 from covp.graph.ops.pooling_nd import PoolND
+from covp.graph.ops.rearrange import BroadcastTo
 from covp.graph.passes.streaming.rows import Plan, Reach, Refused, Rows, slide, with_rows
 
 _NOWHERE = -1
@@ -156,6 +157,8 @@ def _attributes(op: Op, rows: Sequence[Rows | None], read: Sequence[int], out: R
     if out and isinstance(a, PoolND):
         way = out.axis - 1
         return replace(a, size=(*a.size[:way], out.new, *a.size[way + 1 :]))
+    if out and isinstance(a, BroadcastTo):
+        return BroadcastTo((*a.shape[: out.axis], out.new, *a.shape[out.axis + 1 :]))
     return a
 
 
