@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
-from covp.graph.index_map import Chosen, Index, IndexMap, Listed, Read
+from covp.graph.index_map import Index, IndexMap, is_moved
 from covp.graph.ops.definition import definition
 from covp.graph.reference import one_thread
 
@@ -162,27 +162,11 @@ def _independent(
             step = tensor.shape[0] if varies and axis == 0 else 0
             if step and isinstance(own, Index) and not _inside(own.bounds(ranges), step):
                 return False  # it would read the sample beside its own
-            if not _moves(own, wide, output.shape[0], step, extents):
+            shifts = [(sample * output.shape[0], sample * step) for sample in range(_TRIED)]
+            if not all(is_moved(wide, own, 0, shift, extents) for shift in shifts):
                 return False
     return True
 
 
 def _inside(bounds: tuple[int, int], extent: int) -> bool:
     return bounds[0] >= 0 and bounds[1] < extent
-
-
-def _moves(own: Read, wide: Read, rows: int, step: int, extents: Sequence[int]) -> bool:
-    """Whether what is read moves by a step from a sample to the next, which is so many rows on."""
-    if isinstance(own, Index) and isinstance(wide, Index):
-        used = sorted(own.loops() | wide.loops())
-        values = dict(zip(used, np.ogrid[tuple(slice(extents[n]) for n in used)], strict=True))
-        return all(
-            np.all(
-                wide.at({n: v + sample * rows * (n == 0) for n, v in values.items()})
-                == own.at(values) + sample * step
-            )
-            for sample in range(_TRIED)
-        )
-    if isinstance(own, Listed) and isinstance(wide, Listed):
-        return step == 0 and own == wide and own.loop != 0
-    return isinstance(own, Chosen) and isinstance(wide, Chosen) and step == 0

@@ -58,6 +58,13 @@ class Term:
         found: Any = sum((values[n] * c for n, c in self.loops), start=self.offset) // self.per
         return (found % self.mod if self.mod else found) * self.times
 
+    def step(self, number: int) -> int | None:
+        """How far the value moves with each step of a loop; None: in uneven steps."""
+        whole, rest = divmod(dict(self.loops).get(number, 0), self.per)
+        if rest or (self.mod and whole % self.mod):
+            return None
+        return 0 if self.mod else whole * self.times
+
     def bounds(self, ranges: Sequence[Range]) -> Range:
         """The least and the largest value for ranges of the loops."""
         low = high = self.offset
@@ -133,6 +140,11 @@ class Index:
         """The index for values of the loops by number, which may be arrays."""
         return sum(term.at(values) for term in self.terms)
 
+    def step(self, number: int) -> int | None:
+        """How far the index moves with each step of a loop; None: in uneven steps."""
+        steps = [term.step(number) for term in self.terms]
+        return None if None in steps else sum(step for step in steps if step is not None)
+
     def bounds(self, ranges: Sequence[Range]) -> Range:
         """The least and the largest index for ranges of the loops."""
         each = [term.bounds(ranges) for term in self.terms]
@@ -156,6 +168,10 @@ class Listed:
         """The number of the loop."""
         return frozenset({self.loop})
 
+    def step(self, number: int) -> int | None:
+        """None for the loop, which moves it in uneven steps."""
+        return None if number == self.loop else 0
+
     def bounds(self, ranges: Sequence[Range]) -> Range:
         """The least and the largest index for ranges of the loops."""
         low, high = ranges[self.loop]
@@ -169,6 +185,10 @@ class Chosen:
     def loops(self) -> frozenset[int]:
         """None."""
         return frozenset()
+
+    def step(self, number: int) -> int | None:
+        """0: no loop moves it."""
+        return 0
 
 
 Read = Index | Listed | Chosen
@@ -251,6 +271,28 @@ class IndexMap:
                 at = values[read.loop]
                 every &= (np.array(read.first)[at] <= index) & (index <= np.array(read.last)[at])
         return np.asarray(every.any(axis=tuple(range(rank, len(numbers)))))
+
+
+def is_moved(
+    read: Read, other: Read, loop: int, shift: tuple[int, int], extents: Sequence[int]
+) -> bool:
+    """Whether a read, so much further in a loop, is another one and a constant.
+
+    Args:
+        read, other: of two maps whose loops are the same.
+        loop: that is moved.
+        shift: how far it is moved, and the constant.
+        extents: of all loops, within which both are compared.
+    """
+    further, constant = shift
+    if isinstance(read, Index) and isinstance(other, Index):
+        used = sorted(read.loops() | other.loops())
+        values = dict(zip(used, np.ogrid[tuple(slice(extents[n]) for n in used)], strict=True))
+        moved = {n: value + further * (n == loop) for n, value in values.items()}
+        return bool(np.all(read.at(moved) == other.at(values) + constant))
+    if isinstance(read, Listed) and isinstance(other, Listed):
+        return constant == 0 and read == other and read.loop != loop
+    return isinstance(read, Chosen) and isinstance(other, Chosen) and constant == 0
 
 
 def _extents(shape: Sequence[int], reads: Reads) -> list[int]:

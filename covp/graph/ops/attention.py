@@ -236,8 +236,12 @@ def _reads(op: Op) -> list[IndexMap]:
 
 
 def _positional(op: Op) -> tuple[int, ...]:
-    """Scores are hidden by their position."""
-    return (2, 3) if op.attributes.scores in (2, 3) else ()
+    """Scores are hidden by their position, which lengths shift: the map does not say how far."""
+    a: Attention = op.attributes
+    if a.scores in (2, 3):
+        return 2, 3
+    is_masked = a.causal or max(a.left, a.right) >= 0
+    return (len(op.output.shape) - 2,) if is_masked and optional(op, LENGTHS) is not None else ()
 
 
 def _macs(op: Op) -> int:

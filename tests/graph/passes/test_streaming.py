@@ -112,7 +112,11 @@ def network(*, padding: int = 0, stride: int = 1, kind: str = "") -> Graph:
     [
         ({"padding": 1}, 1, r"axis 1: conv_2d_1 \(CONV_2D\) pads time with 1 \+ 1 rows .*'valid'"),
         ({"stride": 2}, 1, r"conv_2d_1 \(CONV_2D\) moves by 2 rows .* --streaming 2"),
-        ({"kind": "RESIZE_NEAREST_NEIGHBOR"}, 1, r"no rule says how resize_nearest_neighbor_1"),
+        (
+            {"kind": "RESIZE_BILINEAR"},
+            1,
+            r"resize_bilinear_1 \(.*\) depends on where in the window",
+        ),
         ({}, 12, "its 12 rows are no more than the 12 new ones"),
     ],
 )

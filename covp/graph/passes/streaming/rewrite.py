@@ -12,7 +12,7 @@ from covp.graph.attributes import StridedSlice
 from covp.graph.graph import Graph, Op, State, Streaming, Tensor
 from covp.graph.ops import macs
 from covp.graph.ops.circular_buffer import CircularBuffer
-from covp.graph.passes.streaming.rows import Plan, Refused, Rows
+from covp.graph.passes.streaming.rows import Plan, Refused, Rows, with_rows
 from covp.graph.passes.streaming.rules import plan
 
 _OPERANDS_IN_ATTRIBUTES = frozenset({"RESHAPE", "SLICE", "STRIDED_SLICE"})
@@ -51,7 +51,7 @@ class Rewriter:
         rows = Rows(self.axis, source.shape[self.axis], 1, self.hop)
         if rows.extent <= self.hop:
             raise Refused(f"its {rows.extent} rows are no more than the {self.hop} new ones")
-        self._keep(source, _with_rows(source, rows, self.hop), rows)
+        self._keep(source, with_rows(source, rows, self.hop), rows)
         for op in self.graph.ops:
             self._rewrite(op)
         outputs = [self._made.get(id(tensor), tensor) for tensor in self.graph.outputs]
@@ -83,7 +83,7 @@ class Rewriter:
             inputs = inputs[:1]
         outputs = []
         for tensor in op.outputs:
-            made = tensor if found.rows is None else _with_rows(tensor, found.rows, found.rows.new)
+            made = tensor if found.rows is None else with_rows(tensor, found.rows, found.rows.new)
             self._keep(tensor, made, found.rows)
             outputs.append(made)
         self._ops.append(replace(op, inputs=inputs, outputs=outputs, attributes=found.attributes))
@@ -113,7 +113,7 @@ class Rewriter:
         """A state with so many rows, after the new ones were put into it."""
         producer = self.graph.producer(tensor)
         name = self._unused(f"{producer.name if producer else 'input'}_rows", count)
-        before = replace(_with_rows(tensor, rows, count), name=f"{name}_before")
+        before = replace(with_rows(tensor, rows, count), name=f"{name}_before")
         after = replace(before, name=f"{name}_after")
         zero = 0 if tensor.quantization is None else tensor.zero_point
         initial = np.full(before.shape, zero, before.dtype)
@@ -131,14 +131,9 @@ class Rewriter:
 
     def _last(self, tensor: Tensor, made: Tensor, rows: Rows, count: int) -> Tensor:
         """The last of the new rows."""
-        part = replace(_with_rows(tensor, rows, count), name=f"{tensor.name}_last_{count}")
+        part = replace(with_rows(tensor, rows, count), name=f"{tensor.name}_last_{count}")
         bounds = [(0, extent, 1) for extent in made.shape]
         bounds[rows.axis] = (rows.new - count, rows.new, 1)
         attributes = StridedSlice(tuple(bounds))
         self._ops.append(Op("STRIDED_SLICE", part.name, [made], [part], attributes))
         return part
-
-
-def _with_rows(tensor: Tensor, rows: Rows, count: int) -> Tensor:
-    shape = (*tensor.shape[: rows.axis], count, *tensor.shape[rows.axis + 1 :])
-    return replace(tensor, shape=shape)

@@ -7,11 +7,10 @@ product of the strides before it. So only its last hop / step rows are new.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from covp.graph.graph import Op
+from covp.graph.graph import Op, Tensor
 
 
 class Refused(Exception):
@@ -97,25 +96,7 @@ def slide(op: Op, rows: Rows, reach: Reach, axis: int, hop: int) -> tuple[int, i
     return need, unread, None if new == extent else Rows(axis, extent, step, new)
 
 
-def common(op: Op, rows: Sequence[Rows | None], axis: int) -> Rows | None:
-    """The rows of an output whose row i comes from row i of each input that has time.
-
-    Args:
-        op: the operator.
-        rows: of its inputs, one at least.
-        axis: of time in the output.
-
-    Returns:
-        None where the inputs do not move alike: then they are needed whole.
-    """
-    given = [own for own in rows if own is not None]
-    first = given[0]
-    alike = {(own.extent, own.step, own.new) for own in given}
-    if len(alike) > 1 or op.output.shape[axis] != first.extent:
-        return None
-    return Rows(axis, first.extent, first.step, first.new)
-
-
-def each(rows: Sequence[Rows | None]) -> tuple[int, ...]:
-    """The needs of an operator that reads the new rows and no others."""
-    return tuple(0 if own is None else own.new for own in rows)
+def with_rows(tensor: Tensor, rows: Rows, count: int) -> Tensor:
+    """A tensor with so many rows."""
+    shape = (*tensor.shape[: rows.axis], count, *tensor.shape[rows.axis + 1 :])
+    return replace(tensor, shape=shape)

@@ -1,24 +1,31 @@
-"""How each kind of operator is computed from new rows. A rule gives None: from the whole window."""
+"""How an operator is computed from new rows, by its index maps.
+
+Time is an axis of an input. Where its index moves in even steps with one axis of the output, that
+is the output's time: the step is a stride, and what the other loops add to the index is the reach
+of a window. Nothing else that is read may move with it. What results is an operator on fewer rows;
+it is taken if its shapes are right and its own maps read what the plain network's last rows read.
+Everything else is computed from the whole window.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from covp.graph.attributes import Padding, Pair
-from covp.graph.graph import Op
-from covp.graph.ops.pointwise import POINTWISE
+from covp.errors import ModelError
+from covp.graph.attributes import StridedSlice
+from covp.graph.graph import Op, Tensor
+from covp.graph.index_map import Index, IndexMap, is_moved
+from covp.graph.ops.definition import definition
 from covp.graph.ops.pooling_nd import PoolND
-from covp.graph.ops.reduction import REDUCTIONS
-from covp.graph.passes.axis_orders import OTHER_ELEMENTWISE
-from covp.graph.passes.streaming.rows import Plan, Reach, Refused, Rows, common, each, slide
+from covp.graph.ops.rearrange import BroadcastTo
+from covp.graph.passes.streaming.rows import Plan, Reach, Refused, Rows, slide, with_rows
 
-Rule = Callable[[Op, Sequence[Rows | None], int], Plan | None]
-"""From an operator, the rows of its inputs (None without time) and the hop."""
-
-_ONES = (1, 1, 1)
-"""Dilations of what has none."""
+_NOWHERE = -1
+"""The axis of time in an output without time."""
+_TRIED = 3
+"""Rows on which maps are compared: more move by the same steps."""
 
 
 def plan(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
@@ -32,68 +39,42 @@ def plan(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
     Raises:
         Refused: it cannot be part of a stream.
     """
-    rule = _RULES.get(op.kind)
-    if rule is None:
-        raise Refused(f"no rule says how {op.name} ({op.kind}) computes new rows alone")
-    return rule(op, rows, hop)
-
-
-def _elementwise(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    """Row i from row i of each input, with numpy's broadcasting."""
-    rank = len(op.output.shape)
-    axes = set()
-    for tensor, own in zip(op.inputs, rows, strict=True):
-        if tensor is not None and own is not None:
-            axes.add(own.axis + rank - len(tensor.shape))
-    if len(axes) != 1:
+    maps = definition(op.kind).reads(op)
+    _demand_no_position(op, rows, maps[0])
+    ways = [_way(own, rows, output) for own, output in zip(maps, op.outputs, strict=True)]
+    way = ways[0]
+    if way is None or any(other != way for other in ways):
         return None
-    axis = axes.pop()
-    for tensor, own in zip(op.inputs, rows, strict=True):
-        if tensor is not None and own is None:
-            position = axis - (rank - len(tensor.shape))
-            if position >= 0 and tensor.shape[position] != 1:
-                return None  # another value for each row of the window
-    out = common(op, rows, axis)
-    return Plan(each(rows), out, op.attributes) if out else None
-
-
-def _along_last(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    """Operators that work on each vector along the last axis."""
-    own = rows[0]
-    if own is None or own.axis == len(op.input(0).shape) - 1:
+    axis, reaches = way
+    times = [(own, reach) for own, reach in zip(rows, reaches, strict=True) if own and reach]
+    if len({own.step * reach.stride for own, reach in times}) > 1:
         return None
-    return Plan(each(rows), own, op.attributes)
+    if axis == 0 and any(reach.stride > 1 for _, reach in times):
+        return None  # rows together become a sample of a batch
+    for own, reach in times:
+        outside = _outside(own, reach, 1 if axis == _NOWHERE else op.output.shape[axis])
+        if any(outside) and len(times) > 1:
+            return None  # one after the other
+        _demand_no_padding(op, outside)
+    found = [
+        slide(op, own, reach, axis, hop) if own and reach else (0, 0, None)
+        for own, reach in zip(rows, reaches, strict=True)
+    ]
+    out = next(new for own, (_, _, new) in zip(rows, found, strict=True) if own)
+    needs = tuple(need for need, _, _ in found)
+    made = Plan(needs, out, _attributes(op, rows, [need - rest for need, rest, _ in found], out))
+    saves = out or any(own and own.extent > need for own, need in zip(rows, needs, strict=True))
+    return made if saves and _is_last_part(op, rows, made, maps) else None
 
 
-def _window(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    """Convolutions and pools, without padding in time."""
-    own, a = rows[0], op.attributes
-    if own is None or not 0 < own.axis < len(op.input(0).shape) - 1:
-        return None
-    way = own.axis - 1
-    _demand_no_padding(op, _padding(op, way))
-    if len(op.outputs) > 1:
-        raise Refused(f"{op.name} ({op.kind}) says where in the window its results are")
-    taps = a.filter[way] if "POOL" in op.kind else op.input(1).shape[1 + way]
-    reach = Reach(0, (taps - 1) * getattr(a, "dilation", _ONES)[way] + 1, a.stride[way])
-    need, unread, out = slide(op, own, reach, own.axis, hop)
-    _demand_no_padding(op, (0, max(-unread, 0)))
-    if isinstance(a, PoolND) and out is not None:
-        a = replace(a, size=(*a.size[:way], out.new, *a.size[way + 1 :]))
-    return Plan((need, *(0 for _ in rows[1:])), out, a)
+def _demand_no_position(op: Op, rows: Sequence[Rows | None], first: IndexMap) -> None:
+    positional = set(definition(op.kind).positional(op))
+    for own, reads in zip(rows, first.inputs, strict=True):
+        if own and reads and reads[own.axis].loops() & positional:
+            raise Refused(f"{op.name} ({op.kind}) depends on where in the window a row is")
 
 
-def _padding(op: Op, way: int) -> Pair:
-    """Before and after an axis of space."""
-    padding = op.attributes.padding
-    if not isinstance(padding, Padding):
-        before, after = padding[way]
-        return before, after
-    sides = (padding.top, padding.bottom), (padding.left, padding.right)
-    return sides[way]
-
-
-def _demand_no_padding(op: Op, rows: Pair) -> None:
+def _demand_no_padding(op: Op, rows: tuple[int, int]) -> None:
     if any(rows):
         raise Refused(
             f"{op.name} ({op.kind}) pads time with {rows[0]} + {rows[1]} rows at the ends of each "
@@ -101,107 +82,133 @@ def _demand_no_padding(op: Op, rows: Pair) -> None:
         )
 
 
-def _fully_connected(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    own, shape = rows[0], op.input(0).shape
-    if own is None or own.axis == len(shape) - 1 or op.input(1).shape[1] != shape[-1]:
-        return None
-    if op.attributes.keep_num_dims:
-        return Plan(each(rows), own, op.attributes)
-    if math.prod(shape[:-1]) != own.extent:
-        return None
-    return Plan(each(rows), replace(own, axis=0), op.attributes)
+def _outside(own: Rows, reach: Reach, extent: int) -> tuple[int, int]:
+    """How many rows are read before the window and behind it."""
+    end = reach.begin + (extent - 1) * reach.stride + reach.length
+    return max(0, -reach.begin), max(0, end - own.extent)
 
 
-def _reshape(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    """Where time stays an axis: as many elements before it, and as many rows, or several in one.
+def _way(
+    own: IndexMap, rows: Sequence[Rows | None], output: Tensor
+) -> tuple[int, list[Reach | None]] | None:
+    """The axis of time in an output, and what its rows reach of each input that has time.
 
-    The latter is how a flat input becomes rows of features.
+    None: there is no such axis.
     """
-    own, shape, out = rows[0], op.input(0).shape, op.output.shape
-    if own is None:
+    extents = (*output.shape, *(loop.extent for loop in own.loops))
+    if 0 in extents:
         return None
-    before = math.prod(shape[: own.axis])
-    axes = [axis for axis in range(len(out)) if math.prod(out[:axis]) == before]
-    for axis in axes:
-        if out[axis] == own.extent:
-            return Plan(each(rows), replace(own, axis=axis), op.attributes)
-    for axis in axes:
-        together, rest = divmod(own.extent, out[axis])
-        if rest or out[axis] == 1 or axis == 0:
-            continue
-        _, _, joined = slide(op, own, Reach(0, together, together), axis, hop)
-        return Plan(each(rows), joined, op.attributes) if joined else None
-    return None
-
-
-def _transpose(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    own = rows[0]
-    if own is None:
+    axes, reaches = set(), []
+    for position, time in enumerate(rows):
+        found = _reach(own, position, time, output) if time else (None, None)
+        if found is None:
+            return None
+        axes |= {found[0]} - {None}
+        reaches.append(found[1])
+    if len(axes) > 1:
         return None
-    axis = op.attributes.permutation.index(own.axis)
-    return Plan(each(rows), replace(own, axis=axis), op.attributes)
+    axis = axes.pop()
+    assert axis is not None
+    return (axis, reaches) if axis == _NOWHERE or _is_still(own, rows, axis) else None
 
 
-def _concatenation(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    axes = {own.axis if own else -1 for own in rows}
-    if len(axes) > 1 or op.attributes.axis in axes:
+def _reach(own: IndexMap, position: int, time: Rows, output: Tensor) -> tuple[int, Reach] | None:
+    """The axis that moves the time of one input, and what each row reaches of it."""
+    reads, rank = own.inputs[position], len(output.shape)
+    read = None if reads is None else reads[time.axis]
+    if not isinstance(read, Index):
         return None
-    out = common(op, rows, axes.pop())
-    return Plan(each(rows), out, op.attributes) if out else None
-
-
-def _split(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    own = rows[1]
-    return Plan(each(rows), own, op.attributes) if own and own.axis != op.attributes.axis else None
-
-
-def _reduction(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    own, a = rows[0], op.attributes
-    if own is None or a.axes is None or own.axis in a.axes:
+    loops = {number for number in read.loops() if number >= rank}
+    axes = [n for n in read.loops() - loops if output.shape[n] > 1]
+    if any(own.loops[number - rank].order == "scan" for number in loops):
         return None
-    lost = 0 if a.keep_dims else sum(axis < own.axis for axis in a.axes)
-    return Plan(each(rows), replace(own, axis=own.axis - lost), a)
-
-
-def _pad(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    own = rows[0]
-    if own is None:
+    stride, axis = max(((read.step(n) or 0, n) for n in axes), default=(1, _NOWHERE))
+    if stride < 1:
         return None
-    _demand_no_padding(op, op.attributes.paddings[own.axis])
-    return Plan(each(rows), own, op.attributes)
+    ranges = own.ranges(tuple((0, 1 if n == axis else end) for n, end in enumerate(output.shape)))
+    first, last = read.bounds(ranges)
+    return axis, Reach(first, last - first + 1, stride)
 
 
-def _slice(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    """A slice in time is a window of one row, which may lag behind."""
-    own, a = rows[0], op.attributes
-    if own is None:
+def _is_still(own: IndexMap, rows: Sequence[Rows | None], axis: int) -> bool:
+    """Whether nothing but the inputs' time moves with an axis of the output."""
+    return all(
+        read.step(axis) == 0
+        for reads, time in zip(own.inputs, rows, strict=True)
+        for number, read in enumerate(reads or ())
+        if time is None or number != time.axis
+    )
+
+
+def _attributes(op: Op, rows: Sequence[Rows | None], read: Sequence[int], out: Rows | None) -> Any:
+    """The attributes on new rows, of operators where they say how many these are.
+
+    Args:
+        op: the operator.
+        rows: of its inputs.
+        read: how many rows of each are read, from the first that is needed on.
+        out: rows of the output.
+    """
+    a, own = op.attributes, rows[0]
+    if own and isinstance(a, StridedSlice):
+        step = range(*slice(*a.slices[own.axis]).indices(own.extent)).step
+        slices = (*a.slices[: own.axis], (0, read[0], step), *a.slices[own.axis + 1 :])
+        return replace(a, slices=slices)
+    if out and isinstance(a, PoolND):
+        way = out.axis - 1
+        return replace(a, size=(*a.size[:way], out.new, *a.size[way + 1 :]))
+    if out and isinstance(a, BroadcastTo):
+        return BroadcastTo((*a.shape[: out.axis], out.new, *a.shape[out.axis + 1 :]))
+    return a
+
+
+def _is_last_part(
+    op: Op, rows: Sequence[Rows | None], made: Plan, maps: Sequence[IndexMap]
+) -> bool:
+    """Whether the operator on new rows reads what the plain network's last rows are made of."""
+    changed = part(op, rows, made)
+    if changed is None:
+        return False
+    axis = made.rows.axis if made.rows else _NOWHERE
+    further = made.rows.extent - made.rows.new if made.rows else 0
+    for own, new, output in zip(
+        maps, definition(op.kind).reads(changed), changed.outputs, strict=True
+    ):
+        if own.loops != new.loops:
+            return False
+        extents = [min(n, _TRIED) if i == axis else n for i, n in enumerate(output.shape)]
+        extents += [loop.extent for loop in own.loops]
+        for time, need, one, other in zip(rows, made.needs, own.inputs, new.inputs, strict=True):
+            for number, (read, there) in enumerate(zip(one or (), other or (), strict=True)):
+                before = time.extent - need if time and number == time.axis else 0
+                if not is_moved(read, there, axis, (further, before), extents):
+                    return False
+    return True
+
+
+def part(op: Op, rows: Sequence[Rows | None], made: Plan) -> Op | None:
+    """The operator on new rows; None where its shapes do not fit or scales lie along time.
+
+    Args:
+        op: of the plain network.
+        rows: of its inputs.
+        made: how it is computed.
+    """
+    inputs = [
+        with_rows(tensor, time, need) if tensor and time else tensor
+        for tensor, time, need in zip(op.inputs, rows, made.needs, strict=True)
+    ]
+    out = made.rows
+    outputs = [with_rows(tensor, out, out.new) if out else tensor for tensor in op.outputs]
+    timed = [(t, time) for t, time in zip(op.inputs, rows, strict=True) if t and time]
+    timed += [(tensor, out) for tensor in op.outputs if out]
+    for tensor, time in timed:
+        scales = tensor.quantization
+        if scales and scales.per_channel and scales.axis == time.axis:
+            return None
+    changed = replace(op, inputs=inputs, outputs=outputs, attributes=made.attributes)
+    try:
+        shapes = definition(op.kind).infer_shapes(changed)
+    except ModelError:
         return None
-    taken = range(*slice(*a.slices[own.axis]).indices(own.extent))
-    if taken.step < 0:
-        return None
-    axis = -1 if own.axis in a.shrink else own.axis - sum(s < own.axis for s in a.shrink)
-    for new in a.new_axes:
-        axis += 0 <= new <= axis
-    need, unread, out = slide(op, own, Reach(taken.start, 1, taken.step), axis, hop)
-    slices = list(a.slices)
-    slices[own.axis] = (0, need - unread, taken.step)
-    return Plan((need, *(0 for _ in rows[1:])), out, replace(a, slices=tuple(slices)))
-
-
-_WINDOWS = (
-    *("CONV_2D", "DEPTHWISE_CONV_2D", "CONV_ND"),
-    *("AVERAGE_POOL_2D", "MAX_POOL_2D", "AVERAGE_POOL", "MAX_POOL", "LP_POOL"),
-)
-_RULES: dict[str, Rule] = {
-    **dict.fromkeys({*POINTWISE, *OTHER_ELEMENTWISE}, _elementwise),
-    **dict.fromkeys(_WINDOWS, _window),
-    **dict.fromkeys(REDUCTIONS, _reduction),
-    **dict.fromkeys(("LOG_SOFTMAX", "L2_NORMALIZATION", "SOFTMAX"), _along_last),
-    **dict.fromkeys(("PAD", "PADV2"), _pad),
-    "CONCATENATION": _concatenation,
-    "FULLY_CONNECTED": _fully_connected,
-    "RESHAPE": _reshape,
-    "SPLIT": _split,
-    **dict.fromkeys(("SLICE", "STRIDED_SLICE"), _slice),
-    "TRANSPOSE": _transpose,
-}
+    return changed if shapes == [tensor.shape for tensor in outputs] else None
