@@ -107,7 +107,7 @@ class ArgumentVisitor(ABC, Generic[_T]):
 
 
 def _bytes_from(argument: object) -> int:
-    """Of a pointer into RAM the bytes from there on; 0 of all else."""
+    """Return the bytes from a pointer into RAM to its end; 0 for all else."""
     if isinstance(argument, TensorSlice):
         whole = argument.whole
         element = whole.dtype.itemsize if isinstance(whole, Tensor) else 1

@@ -60,7 +60,7 @@ class AcceleratorBackend(ABC):
 
         Raises:
             UsageError: an unknown parameter, a wrong type or a value outside its limits.
-            AcceleratorError: the class's name is no C identifier.
+            AcceleratorError: the class's name is not a C identifier.
         """
         wrong = name_problem(self.name)
         if wrong:
@@ -139,7 +139,7 @@ class AcceleratorBackend(ABC):
         return ()
 
     def overlaps(self, function: str) -> tuple[str, str] | None:
-        """What lets the core go on while the unit works, for programs compiled with ``overlap``.
+        """Return the functions that ``overlap`` uses to let the core go on while the unit works.
 
         Args:
             function: of the driver, which `lower` calls; it starts the unit and waits for it.
@@ -171,15 +171,15 @@ class AcceleratorBackend(ABC):
         return ()
 
     def unit_energy(self) -> UnitEnergy | None:
-        """What its operations and bytes cost; None where neither class nor parameters say it."""
+        """Return the energy of operations and bytes; None where it is not given."""
         return self.energy or energy_in(str(self.values.get("technology", NONE)))
 
     def unit_area(self) -> UnitArea | None:
-        """What its multipliers and memory take; None where neither class nor parameters say it."""
+        """Return the area of the unit; None where neither class nor parameters give it."""
         return self.area or area_in(str(self.values.get("technology", NONE)))
 
     def hardware_size(self) -> tuple[int, float] | None:
-        """Its multiply-accumulate units, and its memory in KB (1024 bytes); None: unknown.
+        """Return the unit's multiply-accumulators and its memory in KB (1024 bytes); None: unknown.
 
         By default its parameter ``macs_per_cycle``, and no memory.
         """
@@ -187,7 +187,7 @@ class AcceleratorBackend(ABC):
         return (int(macs), 0.0) if isinstance(macs, int) else None
 
     def cases(self) -> Mapping[str, Any]:
-        """For `covp verify`: operator name to a Hypothesis strategy of `covp.testing.Case`.
+        """Return, for `covp verify`, a Hypothesis strategy of `covp.testing.Case` by operator name.
 
         Empty: those of `covp.testing.layers.STRATEGIES` for the operators of the patterns.
         """
@@ -211,13 +211,13 @@ class AcceleratorBackend(ABC):
             ) from error
         if not isinstance(found, type):
             raise AcceleratorError(
-                f"accelerator {self.name}: peripheral {self.peripheral!r} is no class"
+                f"accelerator {self.name}: peripheral {self.peripheral!r} is not a class"
             )
         return found
 
     @property
     def is_on_bus(self) -> bool:
-        """Whether its hardware reaches memory by itself, beside the core's caches."""
+        """True if the unit's hardware reaches memory by itself, beside the core's caches."""
         from covp.hardware.custom_instruction import InstructionUnit
 
         return not issubclass(self.peripheral_class(), InstructionUnit)
@@ -226,7 +226,7 @@ class AcceleratorBackend(ABC):
         """A new hardware model with the parameters that its constructor takes.
 
         Raises:
-            AcceleratorError: the constructor takes one that is no parameter of the accelerator.
+            AcceleratorError: the constructor takes one that is not a parameter of the accelerator.
         """
         model = self.peripheral_class()
         taken = inspect.signature(model).parameters.values()
@@ -234,8 +234,8 @@ class AcceleratorBackend(ABC):
         for name in names:
             if name not in self.values:
                 raise AcceleratorError(
-                    f"accelerator {self.name}: {model.__name__}() takes {name!r}, which is none of "
-                    f"`parameters`: {near_misses(name, self.values)} (or override make_peripheral)"
+                    f"accelerator {self.name}: {model.__name__}() takes {name!r}, which is not "
+                    f"one of `parameters`: {near_misses(name, self.values)} (or override make_peripheral)"
                 )
         return model(**{name: self.values[name] for name in names})
 
@@ -263,6 +263,6 @@ def new_peripheral(backend: AcceleratorBackend) -> Any:
     made = call_hook(where, "make_peripheral", backend.make_peripheral)
     if not isinstance(made, (Peripheral, InstructionUnit)):
         raise AcceleratorError(
-            f"{where}: make_peripheral() gave {made!r:.80}, no Peripheral and no InstructionUnit"
+            f"{where}: make_peripheral() gave {made!r:.80}, not a Peripheral or an InstructionUnit"
         )
     return made

@@ -13,11 +13,11 @@ class CoreCosts(Protocol):
     """Gives the cycles that the core needs; None where they are unknown."""
 
     def operators(self, graph: Graph) -> Mapping[Op, int | None]:
-        """Of each operator of a graph after all passes."""
+        """Return the cycles of each operator of a graph after all passes."""
         ...
 
     def requantizations(self, steps: Sequence[Requantize]) -> Sequence[int | None]:
-        """Of each step that an accelerator leaves to the core."""
+        """Return the cycles of each step that an accelerator leaves to the core."""
         ...
 
 

@@ -33,7 +33,7 @@ class Choice:
 
     @property
     def root(self) -> int:
-        """Its last operator."""
+        """The last operator of the members."""
         return max(self.members)
 
 
@@ -91,7 +91,7 @@ def cheapest(core: Sequence[int], choices: Sequence[Choice]) -> list[int] | None
 def _options(
     op: int, state: _State, core: int, choices: Sequence[Choice]
 ) -> Iterator[tuple[_State, int, int]]:
-    """What can be done with an operator: the state after it, the cycles, the choice."""
+    """Yield the ways to treat an operator: the state after it, the cycles, the choice."""
     taken, bare = state
     if op in taken:
         yield (taken - {op}, _without(op, bare, choices)), 0, -1

@@ -268,7 +268,7 @@ class Accelerator(AcceleratorBackend):
         return driver_files(self.name, self.job.registers, self.job, base, sleep)
 
     def overlaps(self, function: str) -> tuple[str, str] | None:
-        """Of the generated driver."""
+        """Return the functions that start the generated driver and wait for it."""
         own = type(self).driver is Accelerator.driver and function == f"{self.name}_run"
         return (f"{self.name}_begin", f"{self.name}_end") if own else None
 

@@ -20,7 +20,7 @@ def refusals(
     backends: Sequence[AcceleratorBackend],
     costs: Costs,
 ) -> tuple[Refusal, ...]:
-    """For each layer every accelerator that did not get it."""
+    """Return, for each layer, a refusal by every accelerator that did not get it."""
     where = {op: placement for placement in placements for op in placement.ops}
     return tuple(
         _refusal(placement, backend, found, where, costs)
@@ -66,7 +66,7 @@ def candidate_ops(candidate: Candidate | Rejection) -> frozenset[Op]:
 
 
 def _rejection(op: Op, backend: AcceleratorBackend, found: Findings) -> Rejection | None:
-    """Of the rejected matches with an operator those that end with it, in the order tried."""
+    """Return the rejected match with an operator, if possible one that ends with it."""
     own = [r for r in found.rejected if r.backend is backend and op in r.match.ops]
     return next((r for r in own if r.match.op is op), own[0] if own else None)
 

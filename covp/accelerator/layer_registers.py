@@ -46,8 +46,8 @@ def _number(declared: Number, value: Any) -> int | float:
             return found
     except (TypeError, ValueError, OverflowError):
         pass
-    kind = "float32" if declared.real else "integer"
-    raise ValueError(f"registers() gives {value!r:.80} for {declared.name}, which is no {kind}")
+    kind = "a float32" if declared.real else "an integer"
+    raise ValueError(f"registers() gives {value!r:.80} for {declared.name}, which is not {kind}")
 
 
 def checked_table(operand: Operand, values: JobValues, given: Any) -> NDArray[Any] | None:

@@ -50,5 +50,5 @@ class Limit:
 
 
 def broken(limits: Iterable[Limit]) -> tuple[Limit, ...]:
-    """Those that do not hold."""
+    """Return the limits that do not hold."""
     return tuple(limit for limit in limits if not limit.holds)

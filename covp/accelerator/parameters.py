@@ -25,7 +25,7 @@ class Parameter:
         timing: it changes nothing but how long the hardware takes: neither the layers that the
             accelerator accepts nor what its driver does. Designs that differ in such parameters
             alone are retimed without a run (`covp.evaluation.retiming.retime`).
-        other: makes a value of a text that is no choice, or raises ValueError; None: none is.
+        other: makes a value of a text that is not a choice, or raises ValueError; None: none is.
     """
 
     name: str
@@ -86,10 +86,10 @@ def _check_declarations(owner: str, declared: Sequence[object]) -> None:
     names: set[str] = set()
     for parameter in declared:
         if not isinstance(parameter, Parameter):
-            raise AcceleratorError(f"accelerator {owner}: {parameter!r} is no Parameter")
+            raise AcceleratorError(f"accelerator {owner}: {parameter!r} is not a Parameter")
         name = parameter.name
         if name in names or not name.isidentifier():
-            twice = "is declared twice" if name in names else "is no identifier"
+            twice = "is declared twice" if name in names else "is not a valid identifier"
             raise AcceleratorError(f"accelerator {owner}: parameter {name!r} {twice}")
         names.add(name)
         try:

@@ -1,4 +1,4 @@
-"""What the partitioner says: placements, why accelerators did not get layers, the alternatives."""
+"""Results of the partitioner: placements, reasons for refusals, the alternatives."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Placement:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the operators."""
+        """The names of the operators."""
         return tuple(op.name for op in self.ops)
 
 

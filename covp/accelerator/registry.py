@@ -242,7 +242,7 @@ def _only_backend(module: ModuleType, where: str) -> type[AcceleratorBackend]:
 
 def _checked(found: object, where: str) -> type[AcceleratorBackend]:
     if not (isinstance(found, type) and issubclass(found, AcceleratorBackend)):
-        raise AcceleratorError(f"{where} is no subclass of AcceleratorBackend")
+        raise AcceleratorError(f"{where} is not a subclass of AcceleratorBackend")
     missing = sorted(found.__abstractmethods__) + [
         key for key in ("name", "patterns", "peripheral") if not hasattr(found, key)
     ]

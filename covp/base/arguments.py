@@ -18,7 +18,7 @@ def demand(name: str, value: Any, kinds: type | tuple[type, ...], what: str) -> 
     Args:
         name: of the argument.
         value: that was passed.
-        kinds: types that it may have; a bool is no int.
+        kinds: types that it may have; a bool is not an int.
         what: a description of them, e.g. "a name or a path".
     """
     is_flag = isinstance(value, bool) and kinds is int

@@ -103,7 +103,7 @@ class Printed:
         return f"{type(self).__name__}({', '.join(self._parts())})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """As Hypothesis prints it, instead of field by field."""
+        """Print the object as Hypothesis does, instead of field by field."""
         parts = self._parts()
         if len(repr(self)) < 72:
             printer.text(repr(self))

@@ -38,7 +38,7 @@ _LOW = 0.9  # of the limit: evicting goes down to it, so that it is not done at 
 
 @dataclass(frozen=True)
 class CacheState:
-    """What ``covp cache`` prints.
+    """The figures that ``covp cache`` prints.
 
     Attributes:
         path: of the folder.
@@ -190,7 +190,7 @@ def _alone() -> Iterator[bool]:
 
 
 def _items() -> list[_Item]:
-    """What can be removed; a checksum goes with its entry, zig's libraries are one item."""
+    """Find what can be removed; a checksum goes with its entry, zig's libraries are one item."""
     root = cache.cache_root()
     found = []
     for folder in MADE:
@@ -229,7 +229,7 @@ def _remove(item: _Item) -> int:
 
 
 def _bytes(path: Path) -> int:
-    """Of a file, or of all files in a folder."""
+    """Return the bytes of a file, or of all files in a folder."""
     if not _is_folder(path):
         return _size(path)
     return sum(_size(Path(at) / name) for at, _, names in os.walk(path) for name in names)

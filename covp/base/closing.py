@@ -43,7 +43,7 @@ class Owned(Closing):
     @property
     @abstractmethod
     def label(self) -> str:
-        """What it is, for messages; known once it is made."""
+        """The name of the resource, for messages; known once it is made."""
 
 
 _handles: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -80,7 +80,7 @@ def _inherited(kind: type) -> type:
 
 
 def _disown() -> None:
-    """In a process that has just been forked: the handles so far are the parent's."""
+    """Mark the handles so far as the parent's, in a process that has just been forked."""
     for handle in tuple(_handles):
         if _LABEL not in vars(handle):
             vars(handle)[_LABEL] = getattr(handle, "label", type(handle).__name__)

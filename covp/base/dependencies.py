@@ -65,6 +65,6 @@ def _lowest(requirement: str) -> tuple[str, str]:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Of a release: of "2.1.4rc1" (2, 1, 4)."""
+    """Return the numbers of a release: (2, 1, 4) for "2.1.4rc1"."""
     release = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, release[0].split("."))) if release else ()

@@ -55,7 +55,8 @@ class Brought:
         places = _places(self.value)
         if not places:
             raise PlatformError(
-                f"{self.kind} {self.name}: {self.package} names {self.value}, which is no package"
+                f"{self.kind} {self.name}: {self.package} names {self.value}, which is not a "
+                "package"
             )
         return Path(places[0])
 
@@ -86,7 +87,7 @@ def _places(package: str) -> list[str]:
 
 
 def find_brought(group: str, name: str) -> Brought | None:
-    """What one package brings under a name; None where none does.
+    """Find what one package brings under a name; None where none does.
 
     Raises:
         PlatformError: several packages do.

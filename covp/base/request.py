@@ -49,7 +49,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a model is compiled."""
+    """The options that a model is compiled with."""
 
     toolchain: Annotated[
         str,
@@ -159,7 +159,7 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a compiled program runs and is checked."""
+    """The options that a compiled program runs and is checked with."""
 
     device: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""What goes to a terminal: characters that it would obey are shown instead.
+"""Safe text for terminals: characters that one would obey are shown instead.
 
 Names in models, files and platforms are anybody's; an escape sequence in one could hide or forge
 what covp says (CWE-150).

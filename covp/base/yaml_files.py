@@ -54,7 +54,7 @@ def parse_yaml(content: bytes) -> Any:
         Exception: whatever else PyYAML's constructors raise.
     """
     if len(content) > LONGEST:
-        raise yaml.YAMLError(f"{len(content)} bytes; {LONGEST} are the most")
+        raise yaml.YAMLError(f"{len(content)} bytes; at most {LONGEST} are allowed")
     return yaml.load(content.decode("utf-8"), _Loader)
 
 

@@ -114,7 +114,7 @@ class Core:
 
     @property
     def needs_alignment(self) -> bool:
-        """Whether every misaligned load or store is a fault."""
+        """True if every misaligned load or store is a fault."""
         return not (self.allows_misaligned or self.has("unaligned"))
 
     @property
@@ -123,7 +123,7 @@ class Core:
         return self.isa.architecture
 
     def has(self, feature: str) -> bool:
-        """Whether kernels may use the feature."""
+        """Return whether kernels may use the feature."""
         return feature in self.features
 
 
@@ -164,7 +164,7 @@ def find_core(name: str) -> Core:
 
 
 def is_core_path(name: str) -> bool:
-    """Whether a platform file's ``core`` is the path of a folder, not a name."""
+    """Return whether a platform file's ``core`` is the path of a folder, not a name."""
     return "/" in name
 
 
@@ -226,7 +226,7 @@ def _read(folder: Path, *children: Path) -> Core:
 
 
 def _inherited(folder: Path, like: str, *children: Path) -> dict[str, Any]:
-    """What a core takes over from the one that it is like, as fields of `Core`."""
+    """Return the fields of `Core` that a core takes over from the one that it is like."""
     parent = _user_core(folder / like, *children) if is_core_path(like) else _covp_core(like)
     return vars(parent) | {"like": (parent.key, *parent.like), "content": ""}
 
@@ -259,7 +259,7 @@ def _model_name(path: Path) -> str:
 
 
 def _of_isa(isa: Isa) -> dict[str, Any]:
-    """What follows from an instruction set alone, as fields of `Core`.
+    """Return the fields of `Core` that follow from an instruction set alone.
 
     On x86-64 pointers have 4 bytes (the x32 ABI), so that layouts are those of a 32-bit core. It is
     without the later extensions: every machine has it, and nothing multiplies and adds in one step.

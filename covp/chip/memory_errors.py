@@ -13,12 +13,12 @@ _PUSH = 256
 
 
 def is_below_stack(platform: Platform, address: int) -> bool:
-    """Whether an access lies so closely below the first ram that the stack may have run over."""
+    """Return whether an access is so close below the first ram that the stack may have run over."""
     return platform.ram.start - _STACK_GUARD <= address < platform.ram.start
 
 
 def is_stack_overflow(platform: Platform, address: int, sp: int) -> bool:
-    """Whether an access outside the memory comes from a stack that ran over.
+    """Return whether an access outside the memory comes from a stack that ran over.
 
     The stack pointer is below the stack then, or so near its end that one push passes it; a pointer
     that is wrong by itself comes with a stack pointer elsewhere.

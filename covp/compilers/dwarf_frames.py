@@ -1,4 +1,4 @@
-"""What functions save and where, by instruction: the call frame information of an ELF file.
+"""Registers that functions save, by instruction: the call frame information of an ELF file.
 
 Source: DWARF 4, section 6.4 ("Call Frame Information"). Sections .debug_frame, which compilers
 write with ``-g`` although covp's code has no unwind tables of its own.
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class FrameRule:
-    """How the caller's registers are found at one instruction of a function.
+    """The places of the caller's registers at one instruction of a function.
 
     The canonical frame address (CFA) is the caller's stack pointer before the call.
 

@@ -23,7 +23,7 @@ _SYMBOL = struct.Struct("<IIIBBH")
 
 
 class _Header(NamedTuple):
-    """Of a section."""
+    """The header of a section."""
 
     name: int
     kind: int
@@ -175,7 +175,7 @@ class ElfImage:
         return self.content[header.offset : end]
 
     def _load_address(self, header: _Header) -> int:
-        """Its address, moved as the segment is that has the section's bytes."""
+        """Return a section's address, moved as the segment is that has its bytes."""
         for segment in self._segments:
             at = header.offset - segment.offset
             if segment.kind == _LOAD and at >= 0 and at + header.size <= segment.file_size:

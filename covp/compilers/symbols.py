@@ -75,7 +75,7 @@ def _ranges(dwarf: Any, die: Any) -> Iterator[tuple[int, int]]:
 
 
 def _name(die: Any) -> str:
-    """Of the function that was inlined; the text of a nameless one is "?"."""
+    """Return the name of the function that was inlined; "?" where it has none."""
     for _ in range(4):  # instance, abstract instance, declaration
         if "DW_AT_name" in die.attributes:
             return printable(die.attributes["DW_AT_name"].value)
@@ -100,7 +100,7 @@ def _files(dwarf: Any, unit: Any) -> dict[int, str]:
 
 
 def _line(die: Any, files: dict[int, str]) -> str:
-    """Of the call; empty where it is not known."""
+    """Return the file and line of the call; empty where they are not known."""
     file, line = die.attributes.get("DW_AT_call_file"), die.attributes.get("DW_AT_call_line")
     if file is None or line is None or file.value not in files:
         return ""
@@ -121,7 +121,7 @@ class Symbols:
         self._files.append(_ElfFile(elf))
 
     def remove(self, elf: str | bytes) -> None:
-        """Forget a file; one that was not added is no error."""
+        """Forget a file; one that was not added is not an error."""
         for position, file in enumerate(self._files):
             if file.origin == elf:
                 del self._files[position]
@@ -143,7 +143,7 @@ class Symbols:
         return () if file is None else file.calls(address)
 
     def frame_rule(self, address: int) -> FrameRule | None:
-        """Where the caller's registers are at an instruction; None where it is not known."""
+        """Return where the caller's registers are at an instruction; None where it is not known."""
         file = self._file_of(address)
         return None if file is None else file.frame_rule(address)
 
@@ -217,7 +217,7 @@ class _ElfFile:
 
 
 def _optional(read: Callable[[], _Read]) -> _Read | None:
-    """What is read; None where the file is damaged there."""
+    """Call ``read`` and return its result; None where the file is damaged there."""
     try:
         return read()
     except Exception:  # pyelftools raises whatever its code meets in such a file

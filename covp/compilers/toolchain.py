@@ -309,7 +309,7 @@ class Toolchain:
             raise ToolchainError(failure(done.stderr, self.name, folders))
 
     def driver(self) -> Driver:
-        """Its command in a Makefile."""
+        """Return the compiler's command in a Makefile."""
         raise NotImplementedError
 
     def _find(self) -> str:

@@ -77,7 +77,7 @@ class Recording(AbstractContextManager[object], Protocol):
 
     @property
     def recorded(self) -> Recorded | None:
-        """What is in the file; None before the end of the context, and where there is no file."""
+        """The content of the file; None before the context ends, and where there is no file."""
         ...
 
 
@@ -105,7 +105,7 @@ class TimelineRecording(AbstractContextManager[object], Protocol):
 
     @property
     def log(self) -> TimelineLog | None:
-        """What happened; None before the end of the context."""
+        """The log of what happened; None before the end of the context."""
         ...
 
 
@@ -196,7 +196,7 @@ class MeasuresTime(Protocol):
 
 
 class MemoryStates(Protocol):
-    """What programs may do with each byte of a device's memory; at first they may not access it."""
+    """The states of each byte of a device's memory; at first programs may not access it."""
 
     def trust(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Code in these ``ranges`` of addresses, each without its end, may do anything."""
@@ -214,7 +214,7 @@ class MemoryStates(Protocol):
         ...
 
     def set_heap(self, start: int, end: int, next_at: int) -> None:
-        """From ``start`` on memory may be accessed up to the address that is stored at ``next_at``.
+        """Permit access from ``start`` up to the address that is stored at ``next_at``.
 
         None lies at or after ``end``.
         """
@@ -225,7 +225,7 @@ class MemoryStates(Protocol):
         ...
 
     def state(self, address: int, size: int) -> NDArray[np.uint8]:
-        """Of ``size`` bytes from ``address``, as numbers of `Forbidden`; shape (size,)."""
+        """Return `Forbidden` numbers of ``size`` bytes from ``address``; shape (size,)."""
         ...
 
     def undefined(self, address: int, size: int) -> NDArray[np.uint8]:
@@ -233,7 +233,7 @@ class MemoryStates(Protocol):
         ...
 
     def origin(self, address: int) -> tuple[int, int]:
-        """Where undefined bits that were stored at ``address`` were loaded from, and by which pc.
+        """Return where undefined bits stored at ``address`` were loaded from, and by which pc.
 
         (0, 0): not known.
         """
@@ -245,7 +245,7 @@ class MemoryStates(Protocol):
 
     @property
     def stack_bytes(self) -> int:
-        """Of the stack in use at most since `begin`, without those of trusted code."""
+        """The largest size of the stack in bytes since `begin`, without that of trusted code."""
         ...
 
 
@@ -281,7 +281,7 @@ class TracesCode(Protocol):
         ...
 
     def conditional_counts(self) -> Mapping[int, int]:
-        """How often each of them was executed since then, and not skipped."""
+        """Return how often each was executed since then, and not skipped."""
         ...
 
     def trace(self) -> Trace:
@@ -301,7 +301,7 @@ class TracesCode(Protocol):
 
 
 class KeepsSegments(Protocol):
-    """What was executed since `TracesCode.keep_segments`."""
+    """A recording of what was executed since `TracesCode.keep_segments`."""
 
     def end(self) -> None:
         """The last segment ends here."""
@@ -330,7 +330,7 @@ class Emulator(Protocol):
         timeout: float | None = None,
         max_instructions: int | None = None,
     ) -> Stop:
-        """As `LowLevelDevice.execute`, with another limit.
+        """Run as `LowLevelDevice.execute` does, with another limit.
 
         Args:
             entry, stop, timeout: as there.
@@ -339,7 +339,7 @@ class Emulator(Protocol):
         ...
 
     def execute_some(self, entry: int, stop: int, instructions: int, longest: int = ...) -> int:
-        """Run from ``entry`` until exactly so many ``instructions`` have retired, or to ``stop``.
+        """Run from ``entry`` until exactly ``instructions`` have retired, or to ``stop``.
 
         Args:
             longest: instructions of the longest block of code on the way, where it is known.
@@ -351,7 +351,7 @@ class Emulator(Protocol):
 
 
 class Closable(Protocol):
-    """Holds something that has to be let go: an emulator, a process, a connection."""
+    """Owns a resource that must be closed: an emulator, a process, a connection."""
 
     def close(self) -> None:
         """Let it go. A second call does nothing; other calls after it are errors."""

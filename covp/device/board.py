@@ -129,7 +129,7 @@ class Board:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was not closed."""
+        """True if the board is not closed yet."""
         return self.cores[0].is_open
 
     def check_open(self) -> None:
@@ -177,7 +177,7 @@ class Board:
         self.forget_code(address, len(data))
 
     def read_bus(self, address: int, size: int) -> bytes:
-        """As `read`, or from a peripheral's registers, with the side effects of core 0's load.
+        """Read memory as `read` does, or a peripheral's registers as a load of core 0 would.
 
         Args:
             address: of the first byte.
@@ -197,7 +197,7 @@ class Board:
         )
 
     def write_bus(self, address: int, data: bytes) -> None:
-        """As `write`, or ``data`` to a peripheral's register at ``address``, as core 0's store.
+        """Write memory as `write` does, or a peripheral's register as a store of core 0 would.
 
         While a flash controller is set to program, ``data`` for its flash goes to it in words (less
         where the address or the size is not a multiple of 4).
@@ -213,7 +213,7 @@ class Board:
         return None
 
     def _programs(self, address: int, data: bytes) -> bool:
-        """Whether a flash controller took the ``data``."""
+        """Pass ``data`` to the flash controller and return whether it took them."""
         controller = self._flash_controller
         if controller is None or not controller.is_programming:
             return False
@@ -333,7 +333,7 @@ class Board:
     def call_stack(
         self, pc: int, registers: Mapping[str, int], core: EmulatedCore
     ) -> tuple[str, ...]:
-        """Those active at ``pc`` of ``core`` with ``registers``; see `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` of ``core``; see `covp.compilers.unwind`."""
         return call_stack(self.symbols, core.core.architecture, pc, registers, self.read)
 
     # -- state --------------------------------------------------------------------------------

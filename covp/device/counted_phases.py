@@ -73,7 +73,7 @@ class CountedPhases:
         memories: Sequence[str],
         ledger: TrafficLedger | None,
     ) -> CountedPhases:
-        """What the counters say now.
+        """Read what the counters say now.
 
         Args:
             counter: of the core.

@@ -113,7 +113,7 @@ class DebuggerDevice(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """The transport, for messages."""
         return self.transport
 
     def read(self, address: int, size: int) -> bytes:

@@ -35,7 +35,7 @@ class GdbDevice(DebuggerDevice):
         transport: for messages.
 
     Raises:
-        DeviceError: no connection, or what answers is no GDB server.
+        DeviceError: no connection, or what answers is not a GDB server.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class GdbDevice(DebuggerDevice):
 
     @classmethod
     def at(cls, platform: Platform, address: str) -> GdbDevice:
-        """By HOST:PORT."""
+        """Connect to the server at HOST:PORT."""
         host, port = split_address(address, "gdb")
         transport = f"gdb:{host}:{port}"
         return cls(platform, lambda: connect(host, port, transport), transport)
@@ -151,7 +151,7 @@ class GdbDevice(DebuggerDevice):
                 self._expect_ok(b"M" + place.encode() + part.hex().encode(), what)
 
     def _write_flash(self, region: Region, address: int, data: bytes) -> None:
-        """By vFlash packets where the server says that it is flash.
+        """Write with vFlash packets where the server says that it is flash.
 
         OpenOCD erases whole blocks only; their other content is kept.
         """
@@ -198,7 +198,7 @@ class GdbDevice(DebuggerDevice):
         return {name: found[name] if name in found else self.read_register(name) for name in names}
 
     def read_register(self, name: str) -> int:
-        """See `DebuggerDevice.read_register`."""
+        """Read a register with packet p."""
         register = self._register(name)
         what = f"reading register {name}"
         value = _unhex(self._ask(f"p{register.number:x}", what))
@@ -207,7 +207,7 @@ class GdbDevice(DebuggerDevice):
         return int.from_bytes(value, "little")
 
     def write_register(self, name: str, value: int) -> None:
-        """See `DebuggerDevice.write_register`."""
+        """Write a register with packet P."""
         register = self._register(name)
         raw = (value & (1 << 8 * register.size) - 1).to_bytes(register.size, "little")
         what = f"writing register {name}"

@@ -72,7 +72,7 @@ _FLASH = re.compile(
 
 @dataclass(frozen=True)
 class FlashArea:
-    """From ``start`` up to, not including, ``end``; ``block`` bytes are erased at once."""
+    """An area of flash [``start``, ``end``) that is erased in blocks of ``block`` bytes."""
 
     start: int
     end: int

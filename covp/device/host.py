@@ -4,8 +4,8 @@ Code is compiled for x86-64 with 32-bit pointers, so that its data is laid out a
 Its results are those of the other devices; its cost is measured in seconds. There are
 no instruction counts, peripherals or accelerators.
 
-It is no sandbox: the program is a process of the user's and may do all that the user may, such as
-writing files and starting programs. Its process group is killed when the device is closed.
+It is not a sandbox: the program is a process of the user's and may do all that the user may, such
+as writing files and starting programs. Its process group is killed when the device is closed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class HostDevice(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """The device's name, for messages."""
         return "device host"
 
     def close(self) -> None:

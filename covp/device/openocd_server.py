@@ -63,7 +63,7 @@ class OpenOcdServer(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """The server's name, for messages."""
         return "the OpenOCD that covp started"
 
     def close(self) -> None:

@@ -82,7 +82,7 @@ def _packet(body: bytes, sent: bytes) -> Item:
     try:
         checksum = int(sent, 16)
     except ValueError:
-        return Damaged(f"checksum {sent!r} is no number")
+        return Damaged(f"checksum {sent!r} is not a number")
     if checksum != sum(body) & 0xFF:
         return Damaged(f"checksum 0x{checksum:02x} instead of 0x{sum(body) & 0xFF:02x}")
     return _expanded(body)
@@ -174,7 +174,7 @@ class RspLink:
         self._send(b"\x03", "the interrupt")
 
     def leave_acknowledgements(self) -> None:
-        """From now on neither side acknowledges packets."""
+        """Stop acknowledging packets, on both sides."""
         self._acknowledges = False
 
     def receive(self, seconds: float, step: str) -> bytes | None:

@@ -77,7 +77,7 @@ class TclPort:
         code, _, result = reply.partition(" ")
         if not code.lstrip("-").isdigit():
             raise DeviceError(
-                f"{self.transport}: {short}: an answer that is none of OpenOCD's: {reply[:60]!r}; "
+                f"{self.transport}: {short}: not an answer of OpenOCD: {reply[:60]!r}; "
                 "is its Tcl port there (default 6666)?"
             )
         result = _unbraced(result)

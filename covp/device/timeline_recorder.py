@@ -91,7 +91,7 @@ class TimelineRecorder(Observer):
             self.log = self._logged()
 
     def restarted(self) -> None:
-        """See `Observer`: what happened until now is forgotten."""
+        """Forget what happened until now."""
         self._forget()
         self._begin = self._clock.now
         self._phase = self._core.counter.phase()[0]
@@ -128,7 +128,7 @@ class TimelineRecorder(Observer):
     # -- what is heard ------------------------------------------------------------------------
 
     def accessed(self, access: RegisterAccess) -> None:
-        """See `Observer`."""
+        """Record an access of the core to a register."""
         master, start, model, offset, size, value, is_store = access
         if master != CORE:
             return
@@ -137,11 +137,11 @@ class TimelineRecorder(Observer):
         self._keep(self._accesses, known)
 
     def stalled(self, cycle: int, cycles: int) -> None:
-        """See `Observer`."""
+        """Record cycles that passed without an instruction."""
         self._keep(self._stalls, Stall(cycle, cycle + cycles, self._core.sleep.is_asleep))
 
     def moved(self, master: str, place: str, is_write: bool, size: int) -> None:
-        """See `Observer`."""
+        """Record bytes that hardware moved."""
         self._keep(self._transfers, Transfer(self._clock.now, master, place, is_write, size))
 
     def _ended(self, unit: JobUnit, start: int, end: int, record: JobRecord) -> None:

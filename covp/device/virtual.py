@@ -118,7 +118,7 @@ class VirtualDevice(VirtualMachine, Closing):
     def execute_some(
         self, entry: int, stop: int, instructions: int, longest: int = LONGEST_BLOCK
     ) -> int:
-        """Run from ``entry`` until exactly so many instructions have retired, or to ``stop``.
+        """Run from ``entry`` until exactly this number of instructions has retired, or to ``stop``.
 
         The last ones are executed one by one, during which no interrupt is taken.
 

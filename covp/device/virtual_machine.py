@@ -83,11 +83,11 @@ class VirtualMachine:
         self.board.write(address, data)
 
     def read_bus(self, address: int, size: int) -> bytes:
-        """See `Board.read_bus`."""
+        """Read memory or a peripheral's registers; see `Board.read_bus`."""
         return self.board.read_bus(address, size)
 
     def write_bus(self, address: int, data: bytes) -> None:
-        """See `Board.write_bus`."""
+        """Write memory or a peripheral's register; see `Board.write_bus`."""
         self.board.write_bus(address, data)
 
     # -- registers ----------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class VirtualMachine:
         return self.core.cycles
 
     def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
-        """See `CountsByPhase.set_phases`; all phases start at zero."""
+        """Set the markers that phases begin at; all phases start at zero."""
         cleared = [(address & ~self.core.thumb, phase) for address, phase in markers]
         phases = 1 + max((phase for _, phase in markers), default=0)
         self._function_names = self._set_functions() if self._by_function else ("",)
@@ -143,7 +143,7 @@ class VirtualMachine:
             observer.restarted()
 
     def record_timeline(self, most: int = MOST_MARKS) -> TimelineRecorder:
-        """See `RecordsTimeline.record_timeline`.
+        """Record a timeline while the returned context is open.
 
         Args:
             most: marks of functions; where there are more, the shortest calls are left out.
@@ -152,11 +152,11 @@ class VirtualMachine:
         return TimelineRecorder(self.board, lambda: self._function_names, most)
 
     def explain_cycles(self, on: bool) -> None:
-        """See `ExplainsCycles.explain_cycles`."""
+        """Keep the causes of cycles from the next `set_phases` on, or no more."""
         self._explains = on
 
     def count_functions(self, on: bool = True) -> None:
-        """See `ExplainsCycles.count_functions`."""
+        """Count by function from the next `set_phases` on, or no more."""
         if self._by_function and not on:
             self.core.counter.set_functions((), 1)
         self._by_function = on
@@ -187,7 +187,7 @@ class VirtualMachine:
         )
 
     def count_traffic(self) -> None:
-        """See `CountsTraffic.count_traffic`."""
+        """Count the bytes that the core and hardware move, by memory."""
         self.board.count_traffic()
         self.core.counter.look_at_accesses()
         self.core.engine.ctl_flush_tb()
@@ -203,7 +203,7 @@ class VirtualMachine:
     def keep_segments(
         self, pace: Callable[[int], int], sizes: Sequence[GhostCache] = ()
     ) -> SegmentLog:
-        """See `TracesCode.keep_segments`."""
+        """Record segments from now on; see `TracesCode.keep_segments`."""
         core = self.core
         ghosts = Ghosts(self.platform, sizes)
         log = core.counter.keep_segments(lambda: core.execution.running, pace, ghosts)
@@ -212,14 +212,14 @@ class VirtualMachine:
         return log
 
     def count_conditional(self, addresses: Iterable[int]) -> None:
-        """See `TracesCode.count_conditional`."""
+        """Count executions of the conditional instructions at ``addresses`` from now on."""
         for address in addresses:
             if address not in self._executions:
                 self._executions[address] = self.core.counter.count_executions(address)
                 self.core.forget_code(address, 2)
 
     def conditional_counts(self) -> dict[int, int]:
-        """See `TracesCode.conditional_counts`."""
+        """Return how often each conditional instruction was executed, and not skipped."""
         return {address: count.value for address, count in self._executions.items()}
 
     # -- debug information --------------------------------------------------------------------
@@ -300,18 +300,18 @@ class VirtualMachine:
     # -- checks of memory ---------------------------------------------------------------------
 
     def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> MemoryStates:
-        """See `ChecksMemory.check_memory`."""
+        """Check accesses to memory from now on; see `ChecksMemory.check_memory`."""
         self.board.check_open()
         return self.core.check_memory(explain)
 
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> object:
-        """See `Board.save_state`."""
+        """Return the state of the board."""
         return self.board.save_state()
 
     def load_state(self, state: object) -> None:
-        """See `Board.load_state`."""
+        """Restore a state of the board."""
         if not isinstance(state, BoardState):
-            raise DeviceError("this is no state that a virtual device has saved")
+            raise DeviceError("this state was not saved by a virtual device")
         self.board.load_state(state)

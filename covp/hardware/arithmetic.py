@@ -59,7 +59,7 @@ def patches(
     dilation: Pair = (1, 1),
     fill: float = 0,
 ) -> NDArray[Any]:
-    """What each output pixel of a convolution sees, row by row: im2col.
+    """Return the inputs of each output pixel of a convolution, one row a pixel: im2col.
 
     Args:
         image: (height, width, channels).

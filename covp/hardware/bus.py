@@ -45,7 +45,7 @@ class LineCache(Protocol):
         ...
 
     def soil(self, address: int, size: int) -> None:
-        """As if the core stored ``size`` bytes from ``address`` on, and memory lacks them yet."""
+        """Mark ``size`` bytes from ``address`` as stored by the core and not in memory yet."""
         ...
 
     def store_both(self, address: int, data: NDArray[np.uint8]) -> None:
@@ -174,8 +174,8 @@ class Bus:
         moves: observers are told of bytes that it moves: it is hardware, and no debugger.
         registers: finds the peripheral at an address, with its base; None: the master reaches
             memory alone.
-        sees_memory: the master is no core and no debugger: it reaches memory, not what a data cache
-            holds of it.
+        sees_memory: the master is neither a core nor a debugger: it reaches memory, not what a
+            data cache holds of it.
         observers: of the board, told of every access.
 
     Attributes:
@@ -351,7 +351,7 @@ class Bus:
                 observer.moved(self.master, place, is_write, size)
 
     def is_memory(self, address: int, size: int, writable: bool = False) -> bool:
-        """Whether ``size`` bytes from ``address`` lie in one memory (``writable``: not flash)."""
+        """Return whether ``size`` bytes are in one memory (``writable``: that is not flash)."""
         return any(
             memory.region.holds(address, size) and not (writable and memory.region.kind == "flash")
             for memory in self._memories

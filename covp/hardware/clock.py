@@ -255,12 +255,12 @@ class Clock:
 
     @property
     def is_open(self) -> bool:
-        """Whether input from outside may come."""
+        """True if input from outside may come."""
         return self._outside.is_open
 
     @property
     def has_posted(self) -> bool:
-        """Whether input from outside waits for `run_due`."""
+        """True if input from outside waits for `run_due`."""
         return self._outside.has_posted
 
     def wait_outside(self, is_over: Callable[[], bool], deadline: float) -> None:

@@ -62,7 +62,9 @@ class CustomInstruction:
                 + ", ".join(f"0x{opcode:02x}" for opcode in _OPCODES)
             )
         if not _NAME.fullmatch(self.name):
-            raise AcceleratorError(f"custom instruction {self.name!r}: the name is no C identifier")
+            raise AcceleratorError(
+                f"custom instruction {self.name!r}: the name is not a C identifier"
+            )
 
     @property
     def match(self) -> int:
@@ -75,7 +77,7 @@ class CustomInstruction:
 
     @property
     def source(self) -> str:
-        """Its C function."""
+        """The C function of the instruction."""
         statements = re.search(r"\breturn\b", self.native)
         body = self.native if statements else f"return (uint32_t)({self.native});"
         unused = "(void)a, (void)b, (void)state;"

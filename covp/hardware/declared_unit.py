@@ -62,11 +62,11 @@ class DeclaredUnit(JobUnit):
 
     @property
     def description(self) -> str:
-        """Of the accelerator."""
+        """The first line of the accelerator's documentation."""
         return (inspect.getdoc(type(self._behaviour)) or "").partition("\n")[0]
 
     def accept(self) -> AcceptedJob:
-        """See `JobUnit`."""
+        """Check and compute a job; return its result and timing."""
         job = self._behaviour.job
         fetched = self._fetch(job)
         values = job.values(self.values)
@@ -96,7 +96,7 @@ class DeclaredUnit(JobUnit):
         return AcceptedJob(timing, places[-1][1], computed, numbers, traffic, macs)
 
     def retime(self, job: JobRecord) -> JobTiming:
-        """See `JobUnit`."""
+        """Compute a job's cycles anew."""
         return self._behaviour.timing(JobValues(**job.numbers), job.traffic.nbytes)
 
     def _fetch(self, job: Job) -> int:

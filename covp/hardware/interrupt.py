@@ -33,11 +33,11 @@ class InterruptController(InterruptInputs, Protocol):
         ...
 
     def wakes(self) -> bool:
-        """Whether a core in WFI wakes up."""
+        """Return whether a core in WFI wakes up."""
         ...
 
     def preempts(self) -> bool:
-        """Whether a pending exception interrupts the running code."""
+        """Return whether a pending exception interrupts the running code."""
         ...
 
     def take(self, pc: int) -> int:

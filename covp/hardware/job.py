@@ -105,18 +105,18 @@ class Operand:
         """The number of its elements, from the job's numbers.
 
         Raises:
-            ValueError: the declaration raises, or gives no number of elements.
+            ValueError: the declaration raises, or gives something else than an element count.
         """
         try:
             found = self.elements(job)
         except Exception as error:
             raise ValueError(f"the size of {self.name} raised {describe(error)}") from error
         if not isinstance(found, (int, np.integer)) or found < 0:
-            raise ValueError(f"the size of {self.name} is {found!r}, no number of elements")
+            raise ValueError(f"the size of {self.name} is {found!r}, not an element count")
         return int(found)
 
     def nbytes(self, job: JobValues) -> int:
-        """Its size in memory, from the job's numbers. Raises ValueError."""
+        """Return the operand's bytes in memory, from the job's numbers. Raises ValueError."""
         return self.count(job) * self.dtype.itemsize
 
 
@@ -210,7 +210,9 @@ def number(
     """
     low, high = (-(1 << 31), (1 << 31) - 1) if minimum < 0 else (0, 0xFFFFFFFF)
     if not low <= minimum <= maximum <= high:
-        raise ValueError(f"number {name}: {minimum:,} to {maximum:,} is no range of 32 bits")
+        raise ValueError(
+            f"number {name}: {minimum:,} to {maximum:,} is not a range of 32-bit numbers"
+        )
     return Number(name, minimum, maximum, doc=doc, varies=varies)
 
 

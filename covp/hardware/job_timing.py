@@ -45,7 +45,7 @@ class JobTiming:
 
     @property
     def cycles(self) -> int:
-        """From the start bit until BUSY falls."""
+        """Cycles from the start bit until BUSY falls."""
         total: int = self.startup + larger(self.compute, self.memory)
         return total
 
@@ -65,7 +65,7 @@ class Traffic:
 
     @property
     def nbytes(self) -> int:
-        """In both directions."""
+        """Bytes in both directions."""
         return self.read + self.written
 
 

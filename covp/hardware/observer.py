@@ -60,7 +60,7 @@ class Observer:
         """A core has accessed a register."""
 
     def stalled(self, cycle: int, cycles: int) -> None:
-        """From ``cycle`` on so many ``cycles`` pass without an instruction."""
+        """Note that no instruction retires for ``cycles`` from ``cycle`` on."""
 
     def restarted(self) -> None:
         """Phases and functions are set: counts begin at zero."""

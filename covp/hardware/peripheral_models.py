@@ -84,7 +84,7 @@ def _class(module: ModuleType, model: str, wanted: str) -> type[Peripheral]:
         found = getattr(module, wanted, None)
         if isinstance(found, type) and issubclass(found, Peripheral):
             return found
-        raise PlatformError(f"peripheral {model}: {wanted} is no Peripheral class in it")
+        raise PlatformError(f"peripheral {model}: {wanted} is not a Peripheral class in it")
     classes = [
         value
         for value in vars(module).values()

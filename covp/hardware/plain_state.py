@@ -55,7 +55,7 @@ def _is_flat(container: Any) -> bool:
 
 
 def _is_plain(value: Any, seen: set[int]) -> bool:
-    """Whether a value is plain, with all that is in it; ``seen`` gets the containers."""
+    """Return whether a value is plain, with all in it; add the containers to ``seen``."""
     if type(value) in _PLAIN:
         return True
     if type(value) not in (dict, list, set, deque, bytearray, tuple) or id(value) in seen:

@@ -55,7 +55,7 @@ class Recording:
         """Frame ``number``, from 0; None past the end.
 
         Raises:
-            AcceleratorError: a value is no number of 16 bits, or a frame has other channels.
+            AcceleratorError: a value is not a number of 16 bits, or a frame has other channels.
         """
         while len(self._taken) <= number:
             frame = next(self._frames, None)
@@ -150,7 +150,7 @@ def _rows(lines: Iterable[str]) -> Iterator[Sequence[float]]:
             yield [float(value) for value in row]
         except ValueError:
             if not is_first:
-                raise ValueError(f"{','.join(row)!r:.60} is no line of numbers") from None
+                raise ValueError(f"{','.join(row)!r:.60} is not a line of numbers") from None
         is_first = False
 
 

@@ -262,4 +262,4 @@ def _check_name(name: str) -> None:
 
 def _check_access(name: str, access: str) -> None:
     if access not in _ACCESS_WORDS:
-        raise ValueError(f"{name}: access {access!r} is none of {', '.join(_ACCESS_WORDS)}")
+        raise ValueError(f"{name}: access {access!r} is not one of {', '.join(_ACCESS_WORDS)}")

@@ -32,7 +32,7 @@ class SerialFeed(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """A description of the feed, for messages."""
         return "what feeds the serial port"
 
     def close(self) -> None:

@@ -55,12 +55,12 @@ class SerialPort(Peripheral):
             self._frame = None
 
     def read_register(self, offset: int, size: int) -> int:
-        """See `Peripheral` for ``offset`` and ``size``."""
+        """Read a register, after the receiver is up to date."""
         self.look()
         return super().read_register(offset, size)
 
     def needs_exact_time(self, offset: int, is_store: bool) -> bool:
-        """See `Peripheral` for ``offset`` and ``is_store``: only where bytes take time."""
+        """Return whether an access needs the exact time: only where bytes take time."""
         return self.paced
 
     # -- outside ------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class SerialPort(Peripheral):
 
     @property
     def hertz(self) -> int:
-        """Of the clock that the baud rate is divided from."""
+        """The frequency of the clock that the baud rate is divided from."""
         return self.clock.hertz if self._hertz is None else self._hertz
 
     @property
@@ -94,7 +94,7 @@ class SerialPort(Peripheral):
 
     @property
     def is_listening(self) -> bool:
-        """Whether the receiver is on."""
+        """True if the receiver is on."""
         return True
 
     def transmit(self, byte: int) -> None:

@@ -1,4 +1,4 @@
-"""`Witness`: is told where the path of a program meets the time that units take."""
+"""`Witness`: an observer called where control flow depends on the timing of units."""
 
 from __future__ import annotations
 

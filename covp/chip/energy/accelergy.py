@@ -81,7 +81,7 @@ class Description:
         self._areas = [one for file in read for one in getattr(file.ART, "tables", ())]
 
     def energy(self, component: str, action: str, arguments: Values) -> Figure:
-        """Of one action of a component, in pJ.
+        """Return the energy of one action of a component, in pJ.
 
         Args:
             component: its name, with as much of its place before it as tells it from others.
@@ -110,7 +110,7 @@ class Description:
         return one.scaled("energy", figure)
 
     def area(self, component: str) -> Figure:
-        """Of one component, in um2. Raises AcceleratorError: as `energy`."""
+        """Return the area of one component, in um2. Raises AcceleratorError: as `energy`."""
         for table in self._areas:
             if _is(table.name, component):
                 return Figure(number(table.area, component), "Accelergy's ART")
@@ -179,14 +179,14 @@ class Description:
         if "/" in kind or not path.is_file():
             classes = [*self._classes, *(path.stem for path in self._tables.glob("*.csv"))]
             raise AcceleratorError(
-                f"class {kind!r} is no compound component and has no table {path}: "
+                f"class {kind!r} is neither a compound component nor has a table {path}: "
                 f"{near_misses(kind, classes)}"
             )
         return read_table(path)
 
 
 def _components(node: Node, place: str, inherited: Values) -> Iterator[_Component]:
-    """Of a level and all below; attributes are handed down."""
+    """Yield the components of a level and all below; attributes are handed down."""
     place = f"{place}{node.name}."
     attributes = _filled(node.attributes, {}, inherited)
     for part in node.local:
@@ -229,7 +229,7 @@ def _product(factors: Iterable[Any], names: Values, where: str) -> float:
 
 
 def _count(name: str, names: Values, where: str) -> float:
-    """How many a name such as ``lane[0..n-1]`` stands for."""
+    """Return the number of components that a name such as ``lane[0..n-1]`` stands for."""
     match = _RANGE.search(name)
     if match is None:
         return 1
@@ -242,7 +242,7 @@ def _plain(name: str) -> str:
 
 
 def _is(whole: str, name: str) -> bool:
-    """Whether ``name`` is the end of a component's whole name."""
+    """Return whether ``name`` is the end of a component's whole name."""
     return f".{_plain(whole)}".endswith(f".{_plain(name)}")
 
 

@@ -56,7 +56,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ComponentFile(msgspec.Struct, frozen=True):
-    """What the file says.
+    """The content of a component file.
 
     Attributes:
         energy: of a multiply-accumulate and a byte, each with technology, parts and citation.

@@ -61,12 +61,12 @@ class Cache(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def fetches(self) -> bool:
-        """Whether instructions are fetched through it."""
+        """True if instructions are fetched through it."""
         return self.holds != "data"
 
     @property
     def has_data(self) -> bool:
-        """Whether loads and stores go through it."""
+        """True if loads and stores go through it."""
         return self.holds != "fetch"
 
 
@@ -90,7 +90,7 @@ def cache_problem(cache: Cache, size: int) -> str | None:
         size: its bytes.
     """
     if cache.line & (cache.line - 1):
-        return f".line: {cache.line} is no power of two"
+        return f".line: {cache.line} is not a power of two"
     sets, rest = divmod(size, cache.line * cache.ways)
     if rest or not sets or sets & (sets - 1):
         return (

@@ -62,7 +62,7 @@ def cores_problem(
         except PlatformError as error:
             return f"{key}.core: {error}"
         if clock_hz % core.clock_divider:
-            return f"{key}.clock_divider: clock_hz {clock_hz} is no multiple of it"
+            return f"{key}.clock_divider: clock_hz {clock_hz} is not a multiple of it"
         problem = _claim(taken, f"core {core.name}", core.memory, kinds)
         if problem:
             return f"{key}.memory: {problem}"

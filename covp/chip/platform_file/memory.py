@@ -60,11 +60,11 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         return both if isinstance(both, WaitStates) else WaitStates(both, both)
 
     def holds(self, address: int, size: int = 1) -> bool:
-        """Whether all of ``size`` bytes from ``address`` lie in the region."""
+        """Return whether all of ``size`` bytes from ``address`` lie in the region."""
         return self.start <= address and address + size <= self.end
 
     def overlaps(self, other: Region) -> bool:
-        """Whether the two have bytes in common."""
+        """Return whether the two have bytes in common."""
         return self.start < other.end and other.start < self.end
 
 
@@ -109,7 +109,7 @@ def joined(memory: tuple[Region, ...], apart: Collection[str] = frozenset()) -> 
 
 
 def continues(lower: Region, upper: Region) -> bool:
-    """Whether the second one follows the first without a gap or a difference."""
+    """Return whether the second one follows the first without a gap or a difference."""
     return _likeness(lower) == _likeness(upper) and lower.end == upper.start
 
 

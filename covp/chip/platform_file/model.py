@@ -154,7 +154,7 @@ class Platform(
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether cycles leave out a flash's wait states, as the file does not give them."""
+        """True if cycles leave out a flash's wait states, as the file does not give them."""
         return any(r.kind == "flash" and r.wait_states is None for r in self.memory)
 
     @property
@@ -185,7 +185,7 @@ class Platform(
 
     @property
     def wait_states(self) -> str:
-        """What every figure of cycles has to say of the memory, e.g. "zero wait states"."""
+        """The note on memory that belongs to every figure of cycles, e.g. "zero wait states"."""
         waits = {region.name: region.waits for region in self.memory}
         each = ", ".join(f"{name} {wait.fetch}/{wait.data}" for name, wait in waits.items())
         has_some = any(wait != _NO_WAITS for wait in waits.values())

@@ -104,7 +104,7 @@ def read_platform(path: Path) -> Platform:
 
 
 def _with_paths(platform: Platform, folder: Path) -> Platform:
-    """With whole paths: those in a platform file begin at its folder."""
+    """Complete the paths in a platform file, which begin at its folder."""
 
     def core(name: str) -> str:
         return str(folder / name) if is_core_path(name) else name

@@ -17,7 +17,7 @@ _SHARED = 4
 
 
 def advice(name: str, known: Sequence[str], folder: Path) -> str:
-    """What follows "unknown platform ...:".
+    """Return the text that follows "unknown platform ...:".
 
     Args:
         name: as it was typed.

@@ -26,7 +26,7 @@ class _Unit(Protocol):
         ...
 
     def write(self, offset: int, value: int) -> bool:
-        """Whether the write ends here and does not go on to the device."""
+        """Handle a write; return whether it ends here and does not go on to the device."""
         ...
 
 
@@ -46,7 +46,7 @@ class CortexMDebug:
         control: run control and core registers, for probes that have commands for them.
 
     Raises:
-        DeviceError: the core is no Cortex-M.
+        DeviceError: the core is not a Cortex-M.
     """
 
     def __init__(self, target: DebugTarget, log: Callable[[str], None] = lambda line: None) -> None:

@@ -67,7 +67,7 @@ class BreakpointUnit:
         return self._component.register(offset)
 
     def write(self, offset: int, value: int) -> bool:
-        """Whether there is such a register; FP_CTRL needs its key bit."""
+        """Write a register and return whether there is one; FP_CTRL needs its key bit."""
         number = (offset - _FP_COMP) // 4
         if offset == 0:
             if value & _KEY:
@@ -123,7 +123,7 @@ class WatchpointUnit:
         return value
 
     def write(self, offset: int, value: int) -> bool:
-        """Whether it is a comparator's register."""
+        """Write a comparator's register and return whether it is one."""
         place = self._place(offset)
         if place is None:
             return False

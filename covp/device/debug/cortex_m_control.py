@@ -96,7 +96,7 @@ class DebugControl:
         return self._ids.scs.register(offset)
 
     def write(self, offset: int, value: int) -> bool:
-        """Whether the device has nothing to do with it."""
+        """Write a register and return whether the device has nothing to do with it."""
         if offset == _DHCSR:
             self._steer(value)
         elif offset == _DCRSR:

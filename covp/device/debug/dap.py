@@ -126,7 +126,7 @@ class JtagDp:
         self._instruction = _IDCODE
 
     def set_instruction(self, value: int) -> None:
-        """See `Tap`."""
+        """Set the instruction (Update-IR)."""
         self._instruction = value
 
     def capture(self) -> tuple[int, int]:

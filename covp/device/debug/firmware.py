@@ -15,7 +15,7 @@ _END, _STATUS = "covp_exit", "covp_exit_status"
 
 @dataclass(frozen=True)
 class FirmwareRun:
-    """How a firmware ended.
+    """The end of a firmware's run.
 
     Attributes:
         status: of a semihosting exit, or what `main` returned to covp's start-up code.

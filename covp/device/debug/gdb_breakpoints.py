@@ -12,7 +12,7 @@ _WATCH_NAMES = {_WRITE: b"watch", _READ: b"rwatch", _ANY: b"awatch"}
 
 
 class GdbBreakpoints:
-    """Those that one GDB has set; setting twice is setting once, as the protocol requires.
+    """The breakpoints one GDB has set; setting twice is setting once, as the protocol requires.
 
     Software and hardware breakpoints are the same on the virtual device: neither changes memory
     nor is there a limit; they differ in the name of a stop.
@@ -37,7 +37,7 @@ class GdbBreakpoints:
         return True
 
     def remove(self, kind: int, address: int, size: int) -> bool:
-        """As `insert`; clearing one that is not set is no error."""
+        """Clear a breakpoint or watchpoint if it is set; return whether its kind is known."""
         entry = (kind, address, size)
         if entry in self._set:
             self._set.remove(entry)

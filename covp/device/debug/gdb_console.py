@@ -41,7 +41,7 @@ class GdbConsole:
         return taken
 
     def write(self, data: bytes, is_error: bool) -> None:
-        """See `Console`."""
+        """Send ``data`` to GDB where it is attached, else to the terminal."""
         with self._lock:
             if self._attached:
                 self._pending += data
@@ -49,5 +49,5 @@ class GdbConsole:
         self._terminal.write(data, is_error)
 
     def read(self, size: int) -> bytes | None:
-        """See `Console`."""
+        """Read up to ``size`` bytes from the terminal."""
         return self._terminal.read(size)

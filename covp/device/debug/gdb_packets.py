@@ -196,7 +196,7 @@ class GdbPackets:
 def number(text: bytes) -> int:
     """A hexadecimal number of up to 32 bits. Raises ValueError."""
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return int(text, 16)
 
 

@@ -95,7 +95,7 @@ class GdbLink:
         return self._waiting.popleft()
 
     def interrupted(self) -> bool:
-        """Whether an interrupt byte has come; packets after it stay. Raises Closed."""
+        """Return whether an interrupt byte has come; packets after it stay. Raises Closed."""
         self._take(0.0)
         if self._waiting and self._waiting[0] is None:
             self._waiting.popleft()
@@ -301,7 +301,7 @@ class _Conversation:
         return stop_reply(self._target, self.packets.breakpoints)
 
     def _steps(self, resume: _Resume) -> bool:
-        """Whether GDB interrupted them."""
+        """Step through the range and return whether GDB interrupted."""
         target, before = self._target, None
         for count in itertools.count(1):
             target.step(watch=True)

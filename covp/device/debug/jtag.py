@@ -89,19 +89,19 @@ class BypassTap:
         self.reset()
 
     def reset(self) -> None:
-        """See `Tap`."""
+        """Select the identification, as Test-Logic-Reset does."""
         self._instruction = self._identify
 
     def set_instruction(self, value: int) -> None:
-        """See `Tap`."""
+        """Set the instruction (Update-IR)."""
         self._instruction = value
 
     def capture(self) -> tuple[int, int]:
-        """See `Tap`."""
+        """Return IDCODE and 32 bits, or the one bit of BYPASS (Capture-DR)."""
         return (self._idcode, 32) if self._instruction == self._identify else (0, 1)
 
     def update(self, value: int) -> None:
-        """See `Tap`."""
+        """Ignore the value: no register can be written (Update-DR)."""
 
 
 class TapChain:

@@ -37,7 +37,7 @@ def load_elf(device: VirtualDevice, path: Path) -> ProgramFile:
 
 @dataclass(frozen=True)
 class ProgramFile:
-    """What a programmer reads of an ELF file.
+    """The parts of an ELF file that a programmer reads.
 
     Attributes:
         entry: the first instruction, without Thumb's bit 0.

@@ -74,7 +74,7 @@ class RemoteBitbang:
             elif byte == _QUIT:
                 return bytes(answers), True
             elif byte not in _IGNORED:
-                raise ConnectionError(f"0x{byte:02x} is no remote_bitbang command")
+                raise ConnectionError(f"0x{byte:02x} is not a remote_bitbang command")
         return bytes(answers), False
 
     def _shift_run(self, data: bytes, position: int, answers: bytearray) -> int:

@@ -286,7 +286,7 @@ class Dtm:
         self._instruction = _IDCODE
 
     def set_instruction(self, value: int) -> None:
-        """See `Tap`."""
+        """Set the instruction (Update-IR)."""
         self._instruction = value
 
     def capture(self) -> tuple[int, int]:

@@ -69,7 +69,7 @@ class Rtt:
         self.address: int | None = None
 
     def find(self) -> bool:
-        """Whether the program has set its control block up; searches until it was found."""
+        """Search until the program has set up its control block; return whether it has."""
         if self.address is None:
             for region in self._regions:
                 at = self._read(region.start, region.bytes).find(_ID)

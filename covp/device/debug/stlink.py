@@ -56,11 +56,11 @@ class StLink:
         self._commands = self._debug_commands()
 
     def serve(self, client: socket.socket) -> None:
-        """Answer until the client has gone. Raises ConnectionError: it sent no known command."""
+        """Answer until the client disconnects. Raises ConnectionError: it sent an unknown command."""
         while kind := client.recv(1):
             length = _LENGTHS.get(kind[0])
             if length is None:
-                raise ConnectionError(f"0x{kind[0]:02x} is no command of an ST-LINK server")
+                raise ConnectionError(f"0x{kind[0]:02x} is not an ST-LINK command")
             client.sendall(self._answer(kind[0], receive_exactly(client, length - 1), client))
 
     def _answer(self, kind: int, arguments: bytes, client: socket.socket) -> bytes:

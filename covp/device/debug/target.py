@@ -33,7 +33,7 @@ class HaltReason(Enum):
 
 
 class Access(Enum):
-    """Which accesses a watchpoint stops."""
+    """The kind of accesses that a watchpoint stops."""
 
     READ = "read"
     WRITE = "write"
@@ -81,7 +81,7 @@ class DebugTarget(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """The debugged core's name, for messages."""
         return f"the debugged core of {self.device.platform.name}"
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class DebugTarget(Owned):
 
     @property
     def halted(self) -> bool:
-        """Whether the core is halted."""
+        """True if the core is halted."""
         return not self._running
 
     def halt(self) -> None:
@@ -123,7 +123,7 @@ class DebugTarget(Owned):
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> bool:
-        """Whether the core is halted within the time."""
+        """Wait for a halt and return whether the core halted within ``seconds``."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, seconds)
 

@@ -63,7 +63,7 @@ def gdb_registers(core: Core, known: Iterable[str]) -> list[GdbRegister]:
 
 
 def general_registers(registers: Iterable[GdbRegister]) -> list[GdbRegister]:
-    """Those of packet g; GDB reads the others one by one when they are needed."""
+    """Return the registers of packet g; GDB reads the others one by one when needed."""
     every = list(registers)
     return [register for register in every if register.feature == every[0].feature]
 

@@ -29,7 +29,7 @@ _WAYS = frozenset(offset for offset, _ in _BY_WAY.values())
 
 
 class CacheRegisters:
-    """What they read as, and what stores to them do.
+    """The registers of the caches: their values, and the effect of stores.
 
     Caches are on from reset, as a board's start-up code leaves them: the platform file describes
     them, CCR.DC and CCR.IC only say so. Operations on instruction caches do nothing, as no code

@@ -216,8 +216,9 @@ class Counter:
         return handle
 
     def count_executions(self, address: int) -> ctypes.c_uint64:
-        """How often the instruction at an address is executed from now on: where it is conditional,
-        only when its condition holds.
+        """Count executions of the instruction at an address from now on.
+
+        A conditional instruction counts only when its condition holds.
 
         Code that is translated already is to be forgotten.
         """
@@ -258,7 +259,7 @@ class Counter:
         return SegmentLog(self._library, self._machine, is_running, pace, ghosts)
 
     def moved(self) -> NDArray[np.int64]:
-        """Of each bucket and memory the bytes that were loaded, stored, and fetched as code.
+        """Return the bytes loaded, stored and fetched as code, of each bucket and memory.
 
         Loads and stores only since `look_at_accesses`.
         """
@@ -381,7 +382,7 @@ class Counter:
         self._library.machine_look_at_load(self._machine, pc, address, size)
 
     def ran_last(self, address: int) -> bool:
-        """Whether the instruction at ``address`` is the end of the block that ran last."""
+        """Return whether the instruction at ``address`` is the end of the block that ran last."""
         return bool(self._library.machine_ran_last(self._machine, address))
 
     def opcode(self, address: int) -> int:
@@ -389,7 +390,7 @@ class Counter:
         return int(self._library.machine_opcode(self._machine, address))
 
     def may_have_code(self, address: int, size: int) -> bool:
-        """Whether code may have been translated from these bytes."""
+        """Return whether code may have been translated from these bytes."""
         return bool(self._library.machine_may_have_code(self._machine, address, size))
 
     def count_one(self, address: int, size: int) -> None:
@@ -421,12 +422,12 @@ class Counter:
 
     @property
     def has_phases(self) -> bool:
-        """Whether markers were set."""
+        """True if markers were set."""
         return self._bucket_count > 0
 
     @property
     def explains(self) -> bool:
-        """Whether `spending` and `moved` are kept by bucket; to be set before `set_markers`."""
+        """True if `spending` and `moved` are kept by bucket; to be set before `set_markers`."""
         return bool(self.state.explains)
 
     @explains.setter
@@ -455,7 +456,7 @@ class Counter:
         self._function_count, self._counting = functions, object()
 
     def spending(self) -> NDArray[np.int64]:
-        """Of each bucket and function the instructions, and the cycles by `ALL_CAUSES`."""
+        """Return the instructions, and cycles by `ALL_CAUSES`, of each bucket and function."""
         items = self._spending_items()
         self._library.machine_spending(self._machine, items)
         shape = self._bucket_count, self._function_count, 1 + len(ALL_CAUSES)
@@ -557,7 +558,7 @@ class Counter:
         return bytes(items)[: length * ctypes.sizeof(CodeItem)]
 
     def _edges(self, blocks: Sequence[BlockCount]) -> tuple[Edge, ...]:
-        """Those that were counted, and those that blocks with a direct branch imply."""
+        """Return the edges that were counted, and those that blocks with a direct branch imply."""
         found = {
             (edge.source, edge.target): edge.count
             for edge in self._exported("machine_edges", EdgeCount)

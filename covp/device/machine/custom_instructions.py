@@ -43,7 +43,7 @@ class CustomState:
 
 
 def _leaves(bits: int) -> bool:
-    """Whether control never goes on after an instruction, or it is none (0).
+    """Return whether control never goes on after an instruction, or it is none (0).
 
     JAL and JALR that link nothing, C.J, C.JR and whatever is SYSTEM: ISA chapters 2 and 16.
     """
@@ -87,7 +87,7 @@ class CustomInstructions:
         self._bits: dict[int, int] = {}
 
     def add(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
-        """See `VirtualDevice.add_instructions`."""
+        """Add a unit; see `VirtualDevice.add_instructions`."""
         if self._core.architecture != "riscv":
             raise DeviceError(
                 f"unit {unit_name}: a {self._core.name} has no custom instructions; "
@@ -115,7 +115,7 @@ class CustomInstructions:
         self._changed(unit)
 
     def remove(self, unit_name: str) -> None:
-        """See `VirtualDevice.remove_instructions`."""
+        """Remove a unit; see `VirtualDevice.remove_instructions`."""
         unit = self._unit(unit_name)
         del self._units[unit_name]
         self._changed(unit)
@@ -197,7 +197,7 @@ class CustomInstructions:
         )
 
     def meet(self, address: int, exception: int) -> bool:
-        """Whether the instruction that the emulator rejected at an address is a custom one.
+        """Return whether the instruction that the emulator rejected at an address is a custom one.
 
         If so it will be executed when the core goes on from there.
         """
@@ -232,7 +232,7 @@ class CustomInstructions:
         return address
 
     def _may_be_quiet(self, address: int, bits: int) -> bool:
-        """Whether an instruction writes no register and another one follows it."""
+        """Return whether an instruction writes no register and another one follows it."""
         found, following = self._find(bits), self._counter.opcode(address + 4)
         assert found is not None
         if bits >> 7 & 31 or found[1].cycles > _MOST_QUIET_CYCLES or self._find(following) is None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class Maintenance(enum.IntFlag):
-    """What is done to a line; cache_maintenance.h."""
+    """The operations on a cache line; cache_maintenance.h."""
 
     CLEAN = 1
     INVALIDATE = 2
@@ -41,7 +41,7 @@ class DataCache:
     # -- as `covp.hardware.bus.LineCache` -----------------------------------------------------
 
     def memory_bytes(self, address: int, data: NDArray[np.uint8]) -> None:
-        """In ``data``, the bytes from ``address`` as the core sees them, put memory's."""
+        """Replace memory's bytes in ``data`` by what the core sees from ``address``."""
         self._library.machine_memory_bytes(self._machine, address, data.size, data.ctypes.data)
 
     def store_memory(self, address: int, data: NDArray[np.uint8]) -> None:
@@ -53,7 +53,7 @@ class DataCache:
         self._library.machine_store_both(self._machine, address, data.size, data.ctypes.data)
 
     def soil(self, address: int, size: int) -> None:
-        """As if the core stored to ``size`` bytes: what it then sees there is not in memory yet."""
+        """Mark ``size`` bytes as if the core had stored them: memory does not have them yet."""
         self._library.machine_soil(self._machine, address, size)
 
     # -- maintenance --------------------------------------------------------------------------

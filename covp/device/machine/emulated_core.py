@@ -156,7 +156,7 @@ class EmulatedCore:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was not closed."""
+        """True if the core is not closed yet."""
         return self._engine is not None
 
     @property
@@ -176,7 +176,7 @@ class EmulatedCore:
         self.watchpoints.forget_hit()
 
     def advance(self, pc: int, stop: int, last: int | None) -> int:
-        """As `Execution.run`, and sleeping after a WFI; the pc to go on from.
+        """Run as `Execution.run` does, and sleep after a WFI; return the pc to go on from.
 
         Raises:
             DeviceFault, and whatever a peripheral raised: what ended the program.
@@ -206,7 +206,7 @@ class EmulatedCore:
             self.mmio.forget_code()
 
     def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> Shadow:
-        """See `ChecksMemory.check_memory`."""
+        """Check accesses to memory from now on; see `ChecksMemory.check_memory`."""
         if self.shadow is None:
             self.shadow = self.counter.add_shadow()
             if isinstance(self.interrupts, Nvic):

@@ -195,7 +195,7 @@ class MmioPort:
             self._fail(error, region.start + offset)
 
     def _interrupts_now(self) -> bool:
-        """Whether an interrupt has to come directly after the store that was just passed on.
+        """Return whether an interrupt has to come directly after the store just passed on.
 
         Where the store also changes its base register, or may be one inside an IT block, it has to
         be finished first, so that the interrupt waits for the end of the block.
@@ -206,7 +206,7 @@ class MmioPort:
         return is_plain_store(self._core, self._counter.opcode(block))
 
     def _is_located(self) -> bool:
-        """Whether the accessing instruction starts the running block, so that the time is exact.
+        """Return whether the accessing instruction starts the block, so that the time is exact.
 
         Inside a block the emulator does not report the pc. Where it is needed the access is given
         up; the emulator then stops at the instruction, undone, and `Execution` repeats it as the
@@ -230,7 +230,7 @@ class MmioPort:
         self._conditional.clear()
 
     def _is_conditional(self, block: int) -> bool:
-        """Whether the access may be one inside an IT block."""
+        """Return whether the access may be one inside an IT block."""
         if self._core.architecture != "arm":
             return False
         known = self._conditional.get(block)
@@ -273,7 +273,7 @@ class MmioPort:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether an access has ended the run: there is something to take, or to locate."""
+        """True if an access has ended the run: there is something to take, or to locate."""
         return self._stored or self.locating or self.pending is not None
 
     def take_pending(self) -> BaseException | None:
@@ -282,7 +282,7 @@ class MmioPort:
         return error
 
     def take_stored(self) -> bool:
-        """Whether the run was stopped at a store that is done, once."""
+        """Return, once, whether the run was stopped at a store that is done."""
         stored, self._stored = self._stored, False
         return stored
 

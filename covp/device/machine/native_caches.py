@@ -38,14 +38,14 @@ class NativeCache(ctypes.Structure):
 
 
 class CacheCounts(NamedTuple):
-    """How often a cache was looked up, and how often it did not have it."""
+    """The number of lookups and of misses of a cache."""
 
     lookups: int
     misses: int
 
 
 class CacheState(NamedTuple):
-    """What is in all caches; opaque."""
+    """The content of all caches; opaque."""
 
     items: bytes
     lines: tuple[tuple[bytes, ...], ...]
@@ -100,19 +100,19 @@ class NativeCaches:
 
     @property
     def has_data(self) -> bool:
-        """Whether loads and stores go through one."""
+        """True if loads and stores go through one of the caches."""
         return any(cache.has_data for cache in self.caches)
 
     @property
     def counts(self) -> dict[str, CacheCounts]:
-        """By the name of the cache."""
+        """The counts of each cache, by its name."""
         return {
             cache.name: CacheCounts(native.lookups, native.misses)
             for cache, native in zip(self.caches, self.native, strict=False)
         }
 
     def save_state(self) -> CacheState:
-        """What is in them, and the counts."""
+        """Return the content of the caches, and the counts."""
         return CacheState(bytes(self.native), tuple(lines.save() for lines in self._lines))
 
     def load_state(self, state: CacheState) -> None:
@@ -185,7 +185,7 @@ class Ghosts:
 
 
 def miss_cycles(platform: Platform) -> dict[str, list[int]]:
-    """Of each cache what a miss takes, by memory: those of the platform that name it, in order."""
+    """Return the cycles of a miss by cache and memory: the caches that name it, in order."""
     caches = NativeCaches(platform)
     return {
         cache.name: [place.miss for place in native.regions[: native.region_count]]

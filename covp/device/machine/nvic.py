@@ -99,7 +99,7 @@ class Nvic:
             self.levels.discard(exception)
 
     def pulse(self, number: int) -> None:
-        """See `InterruptController`."""
+        """Make an interrupt pending once."""
         self.pending.add(number + FIRST_LINE)
 
     def set_priority(self, exception: int, value: int) -> None:
@@ -107,7 +107,7 @@ class Nvic:
         self.priorities[exception] = value & self._mask
 
     def priority(self, exception: int) -> int:
-        """As `set_priority` left it; negative for exceptions whose priority is fixed."""
+        """Return the priority that was set; negative for exceptions whose priority is fixed."""
         return {1: -3, 2: -2, 3: -1}.get(exception, self.priorities.get(exception, 0))
 
     def wakes(self) -> bool:
@@ -118,7 +118,7 @@ class Nvic:
     # -- entry and return ---------------------------------------------------------------------
 
     def preempts(self) -> bool:
-        """Whether the most urgent pending exception interrupts the running code."""
+        """Return whether the most urgent pending exception interrupts the running code."""
         exception = self._first()
         return exception is not None and self._group(exception) < self._running()
 
@@ -154,7 +154,8 @@ class Nvic:
         if not vector & 1:
             raise DeviceFault(
                 "illegal instruction", pc=pc, address=self.vector_table + 4 * exception,
-                detail=f"the vector of exception {exception} is 0x{vector:08x}, no Thumb address",
+                detail=f"the vector of exception {exception} is 0x{vector:08x}, "
+                "not a Thumb address",
             )  # fmt: skip
         return vector & ~1
 
@@ -176,7 +177,7 @@ class Nvic:
         return _Frame("PSP" if process else "MSP", address, data, xpsr, exc_return)
 
     def is_return(self, pc: int) -> bool:
-        """Whether a jump to ``pc`` is a return from an exception."""
+        """Return whether a jump to ``pc`` is a return from an exception."""
         return bool(self.active) and pc >= _EXC_RETURN
 
     def leave(self, value: int) -> int:

@@ -63,7 +63,7 @@ def _search(engine: Uc, numbers: list[int], memory: int) -> int | None:
 
 
 def _write_pattern(engine: Uc, numbers: list[int], step: int) -> bytes:
-    """Of x0..x31, as they lie in memory."""
+    """Write a value to each register; return x0..x31 as they lie in memory."""
     values = [step * register & 0xFFFFFFFF for register in range(_COUNT)]
     for number, value in zip(numbers, values[1:], strict=True):
         engine.reg_write(number, value)
@@ -71,7 +71,7 @@ def _write_pattern(engine: Uc, numbers: list[int], step: int) -> bytes:
 
 
 def _is_alive(engine: Uc, address: int) -> bool:
-    """Whether a value written there is the register's."""
+    """Return whether a value written to memory there is the register's."""
     last = _COUNT - 1
     ctypes.c_uint32.from_address(address + 4 * last).value = _STEPS[0]
     return bool(engine.reg_read(register_id("riscv", RISCV.registers[last])) == _STEPS[0])

@@ -40,7 +40,7 @@ class RiscvCounters:
 
     @staticmethod
     def takes(bits: int) -> bool:
-        """Whether the instruction is a CSR access to one of the counters."""
+        """Return whether the instruction is a CSR access to one of the counters."""
         return bits & 0x7F == 0x73 and bits >> 20 in CSRS and bits >> 12 & 3 != 0
 
     def read(self, number: int) -> int:

@@ -30,11 +30,11 @@ class RiscvInterrupts:
         return _MEI if self._high or self._pulsed else 0
 
     def set_line(self, number: int, level: bool) -> None:
-        """See `InterruptController`."""
+        """Set the level of an interrupt line."""
         (self._high.add if level else self._high.discard)(number)
 
     def pulse(self, number: int) -> None:
-        """See `InterruptController`."""
+        """Make an interrupt pending once."""
         self._pulsed.add(number)
 
     def wakes(self) -> bool:
@@ -42,7 +42,7 @@ class RiscvInterrupts:
         return bool(self.mip & self._read("MIE"))
 
     def preempts(self) -> bool:
-        """Whether mstatus.MIE lets an enabled interrupt in."""
+        """Return whether mstatus.MIE lets an enabled interrupt in."""
         if not (self._high or self._pulsed):
             return False
         return self.wakes() and bool(self._read("MSTATUS") & _MIE)

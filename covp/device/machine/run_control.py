@@ -25,9 +25,9 @@ class RunControl:
         self.deadline, self.halt_requested = deadline, False
 
     def is_over(self) -> bool:
-        """Whether the run has to end now."""
+        """Return whether the run has to end now."""
         return self.halt_requested or self.is_late()
 
     def is_late(self) -> bool:
-        """Whether the deadline has passed."""
+        """Return whether the deadline has passed."""
         return self.now() > self.deadline

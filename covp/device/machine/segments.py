@@ -47,20 +47,20 @@ class SegmentLog:
             raise DeviceError("not enough host memory for segments")
 
     def started(self, unit: object, cycles: int) -> int:
-        """See `Witness`."""
+        """End a segment where a unit accepts a job; return the job's cycles."""
         self._cut(STARTED, unit)
         return self._pace(cycles)
 
     def polled(self, unit: object) -> None:
-        """See `Witness`."""
+        """End a segment where the core reads a unit's STATUS."""
         self._cut(POLLED, unit)
 
     def looked(self, unit: object, is_over: bool) -> None:
-        """See `Witness`."""
+        """End a segment where the core reads whether an interrupt is pending."""
         self._cut(LOOKED, unit, is_over)
 
     def slept(self) -> None:
-        """See `Witness`."""
+        """End a segment where the core waits for an interrupt."""
         self._cut(SLEPT)
 
     def end(self) -> None:

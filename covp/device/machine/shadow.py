@@ -82,7 +82,7 @@ class Shadow:
         self._state.stack_limit = limit
 
     def set_heap(self, start: int, end: int, next_at: int) -> None:
-        """From ``start`` on memory may be accessed up to the address that is stored at ``next_at``.
+        """Permit access from ``start`` up to the address that is stored at ``next_at``.
 
         None lies at or after ``end``.
         """
@@ -96,7 +96,7 @@ class Shadow:
             self._library.machine_set_shadow(self._machine, address, size, int(state))
 
     def state(self, address: int, size: int) -> NDArray[np.uint8]:
-        """Of ``size`` bytes from ``address``, as numbers of `Forbidden`; shape (size,)."""
+        """Return `Forbidden` numbers of ``size`` bytes from ``address``; shape (size,)."""
         states = np.zeros(size, np.uint8)
         self._library.machine_get_shadow(
             self._machine, address, size, states.ctypes.data_as(pointer)
@@ -112,7 +112,7 @@ class Shadow:
         return bits
 
     def origin(self, address: int) -> tuple[int, int]:
-        """Where the undefined bits that were stored at ``address`` are from.
+        """Return where the undefined bits that were stored at ``address`` come from.
 
         Returns:
             the address that they were loaded from, and the pc of that load; (0, 0): not known.
@@ -135,11 +135,11 @@ class Shadow:
 
     @property
     def stack_bytes(self) -> int:
-        """Of the stack in use at most since `begin`, without those of trusted code."""
+        """The largest size of the stack in bytes since `begin`, without that of trusted code."""
         return int(self._state.top - self._state.lowest)
 
     def finding(self) -> Finding | None:
-        """What ended the run, if anything did."""
+        """Return the forbidden access that ended the run; None where there was none."""
         state = self._state
         if not state.found:
             return None

@@ -9,7 +9,7 @@ from covp.hardware.interrupt import InterruptController
 
 
 class Sleep:
-    """Whether a core waits in a WFI, and what ends that.
+    """The state of a core that may wait in a WFI, and what ends that.
 
     Attributes:
         wfi: address of the instruction, which has retired; None: the core is awake.
@@ -21,7 +21,7 @@ class Sleep:
 
     @property
     def is_asleep(self) -> bool:
-        """Whether the core waits."""
+        """True if the core waits."""
         return self.wfi is not None
 
     def wake(self) -> None:

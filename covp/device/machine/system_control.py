@@ -124,7 +124,7 @@ class SystemControl(Peripheral):
             self._tick = None
 
     def read_register(self, offset: int, size: int) -> int:
-        """As `Peripheral`; the arrays of the NVIC and the priorities in any size."""
+        """Read a register; arrays of the NVIC and priorities may be read in any size."""
         if _ISER <= offset < _NVIC_END:
             return self._read_nvic(offset, size)
         if _SHPR <= offset < _SHPR_END:
@@ -132,7 +132,7 @@ class SystemControl(Peripheral):
         return super().read_register(offset, size)
 
     def write_register(self, offset: int, size: int, value: int) -> None:
-        """As `Peripheral`; the arrays of the NVIC and the priorities in any size."""
+        """Write a register; arrays of the NVIC and priorities may be written in any size."""
         if offset in OPERATIONS:
             self._caches.operate(offset, value)
         elif _ISER <= offset < _NVIC_END:
@@ -145,7 +145,7 @@ class SystemControl(Peripheral):
             self.interrupt.set(False)  # the core looks at pending interrupts
 
     def needs_exact_time(self, offset: int, is_store: bool) -> bool:
-        """As `Peripheral`."""
+        """Return whether an access needs the exact time; it does not where it changes nothing."""
         return offset not in _QUIET and super().needs_exact_time(offset, is_store)
 
     def _priorities(self, first: int, size: int) -> int:

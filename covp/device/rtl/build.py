@@ -30,7 +30,7 @@ _LIBRARY = HostBinary(".so", _OPTIONS, ("-shared",))
 
 @dataclass(frozen=True)
 class _Waves:
-    """What a format of waveforms needs.
+    """A format of waveforms, and what it needs.
 
     Attributes:
         option: of Verilator.
@@ -123,7 +123,7 @@ def library_of(core: Core, wave: str = "") -> Path:
 
 
 def _runtime(verilator: Verilator, format_: _Waves | None, switches: Sequence[str]) -> Path:
-    """What Verilator's models call: the same of all cores."""
+    """Compile what Verilator's models call; it is the same for all cores."""
     return compile_for_host(
         "verilated",
         f"the runtime of {verilator.version}",

@@ -16,7 +16,7 @@ _MERGED = ("parameters", "csrs")
 
 
 class RtlCore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a core's RTL is and how it is started.
+    """The sources of a core's RTL and the way it is started.
 
     What the file of a core does not say is as in that of the core that it is like; ``parameters``
     and ``csrs`` are added to those there.
@@ -58,7 +58,7 @@ def rtl_names() -> list[str]:
 
 
 def has_rtl(core: Core) -> bool:
-    """Whether there is RTL of a core."""
+    """Return whether there is RTL of a core."""
     return any((folder / "rtl.yaml").is_file() for folder in core.folders)
 
 
@@ -100,7 +100,7 @@ def rtl_of(core: Core) -> RtlCore:
 
 
 def _stated(folder: Path) -> dict[str, Any]:
-    """What a folder says, with the paths of its own files."""
+    """Read a folder's ``rtl.yaml``, with the paths of its own files."""
     path = folder / "rtl.yaml"
     stated = read_yaml(path, PlatformError) if path.is_file() else {}
     if not isinstance(stated, dict):

@@ -33,7 +33,7 @@ from covp.hardware.peripheral_models import load_peripheral
 _BOOT = 0x7FFFF000
 """Address of the boot code: below those that some cores take for I/O."""
 _SLOWER = 20
-"""A core that is recorded takes up to so many times as long."""
+"""The largest factor by which recording slows a core down."""
 
 
 class RtlDevice(Closing):
@@ -164,7 +164,7 @@ class RtlDevice(Closing):
     # -- RecordsWaves -------------------------------------------------------------------------
 
     def recording(self, wave: Wave, phase: int | None = None) -> RtlRecording:
-        """See `RecordsWaves.recording`: ``with device.recording(Wave(Path("out.fst"))): ...``.
+        """Record a waveform: ``with device.recording(Wave(Path("out.fst"))): ...``.
 
         The first use of a format compiles the core once more; the device goes on with that model,
         which is slower. Cycle N is at N ns of the file's time.
@@ -274,7 +274,7 @@ class RtlDevice(Closing):
             DeviceError: it has other peripherals or custom instructions now.
         """
         if not isinstance(state, tuple):
-            raise DeviceError("this is no state that a device with RTL has saved")
+            raise DeviceError("this state was not saved by a device with RTL")
         machine, instructions = state
         self._instructions.load_state(instructions)
         self._machine.load_state(machine)
@@ -282,7 +282,7 @@ class RtlDevice(Closing):
     # -- CountsByPhase, NamesCode -------------------------------------------------------------
 
     def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
-        """See `CountsByPhase.set_phases`; all phases start at zero."""
+        """Set the markers that phases begin at; all phases start at zero."""
         self.model.set_phases(markers)
 
     def current_phase(self) -> int:

@@ -31,7 +31,7 @@ class Event(enum.IntEnum):
 
 
 class State(ctypes.Structure):
-    """What the library and Python share; see harness/state.h."""
+    """The state that the library and Python share; see harness/state.h."""
 
     _fields_ = (
         *((name, ctypes.c_uint64) for name in (
@@ -169,7 +169,7 @@ class RtlModel:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was not closed."""
+        """True if the model is not closed yet."""
         return self._handle is not None
 
     def set_boot(self, address: int, words: Sequence[int]) -> None:
@@ -180,7 +180,7 @@ class RtlModel:
         )
 
     def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
-        """See `CountsByPhase.set_phases`."""
+        """Set the markers that phases begin at: address and phase."""
         self._kinds = 1 + max((phase for _, phase in markers), default=0)
         table = ctypes.c_uint32 * len(markers)
         self._library.covp_rtl_set_phases(
@@ -218,7 +218,7 @@ class RtlModel:
         self._library.covp_rtl_set_instruction(self._handle, number, function, state, cycles)
 
     def uses(self, number: int) -> int:
-        """How often an instruction was executed since it was set."""
+        """Return how often an instruction was executed since it was set."""
         return self._used.get(number, 0) + int(self._library.covp_rtl_uses(self._handle, number))
 
     def begin(self, entry: int, stop: int) -> None:

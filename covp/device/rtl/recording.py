@@ -29,7 +29,7 @@ def blocks(path: Path) -> Iterator[tuple[int, int, int]]:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether all blocks that a waveform needs are there to their end."""
+    """Return whether all blocks that a waveform needs are there to their end."""
     found, end = set(), 0
     for kind, place, size in blocks(path):
         found.add(kind)

@@ -71,7 +71,7 @@ def call_bytes(architecture: str, pc: int, read: Callable[[int, int], bytes]) ->
     Args:
         architecture: of the core.
         pc: of the instruction that trapped.
-        read: memory at an address, so many bytes; it may raise.
+        read: memory at an address: bytes of a size; it may raise.
 
     A RISC-V call is an EBREAK between ``slli x0, x0, 0x1f`` and ``srai x0, x0, 7``.
     """

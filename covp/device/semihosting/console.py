@@ -10,7 +10,7 @@ _PATIENCE = 0.05  # seconds in which a read may block
 
 
 class Console(Protocol):
-    """Where a program's standard streams lead to.
+    """The destination of a program's standard streams.
 
     Attributes:
         is_terminal: the answer to ISTTY.
@@ -49,11 +49,11 @@ class Collected:
         return self.output.decode("utf-8", errors="replace")
 
     def write(self, data: bytes, is_error: bool) -> None:
-        """See `Console`."""
+        """Append ``data`` to `output`, or to `errors`."""
         (self.errors if is_error else self.output).extend(data)
 
     def read(self, size: int) -> bytes:
-        """See `Console`."""
+        """Take up to ``size`` bytes of what was typed."""
         taken = bytes(self._typed[:size])
         del self._typed[:size]
         return taken
@@ -73,13 +73,13 @@ class Streams:
         self._output, self._errors = output, errors
 
     def write(self, data: bytes, is_error: bool) -> None:
-        """See `Console`."""
+        """Write ``data`` to one of the streams at once."""
         stream = self._errors if is_error else self._output
         stream.write(data)
         stream.flush()
 
     def read(self, size: int) -> bytes | None:
-        """See `Console`."""
+        """Read up to ``size`` bytes of the input."""
         return self._reader.read(size)
 
 
@@ -97,7 +97,7 @@ class StreamReader:
         self._thread: threading.Thread | None = None
 
     def read(self, size: int) -> bytes | None:
-        """See `Console`."""
+        """Read up to ``size`` bytes, with a time limit."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._follow, daemon=True)
             self._thread.start()

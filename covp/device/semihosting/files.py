@@ -19,7 +19,7 @@ _PIECE = 1 << 16
 
 
 class OpenFile(Protocol):
-    """What a handle stands for. Methods raise OSError."""
+    """A file that a handle stands for. Methods raise OSError."""
 
     is_terminal: bool
 
@@ -72,7 +72,7 @@ class _Stored(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """A description of the file, for messages."""
         return "a file that the program has open"
 
     def write(self, data: bytes) -> int:
@@ -160,7 +160,7 @@ class HostFiles:
         if not found.is_relative_to(self._folder):
             raise OSError(errno.EACCES, f"{name} is outside {self._folder}")
         if found.exists() and not found.is_file():  # a FIFO would block, a device is none of its
-            raise OSError(errno.EACCES, f"{name} is no regular file")
+            raise OSError(errno.EACCES, f"{name} is not a regular file")
         return found
 
     def __getitem__(self, handle: int) -> OpenFile:

@@ -56,12 +56,12 @@ class InstructionClass(
 
     @property
     def by_places(self) -> bool:
-        """Whether they shift by a constant that some cores take cycles for."""
+        """True if the instructions shift by a constant that some cores take cycles for."""
         return any("k" in text for text in self.patterns)
 
     @property
     def has_floats(self) -> bool:
-        """Whether they read or write float registers, all of them."""
+        """True if all of the instructions read or write float registers."""
         return all(any(letter in "STUDA" for letter in text) for text in self.patterns)
 
 
@@ -111,12 +111,12 @@ class Field:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a float's."""
+        """True if the field is a float register's."""
         return self.letter.isupper()
 
     @property
     def is_rotated(self) -> bool:
-        """Whether the lowest bit is the number's highest, as in N:Vn of Arm's float operands."""
+        """True if the lowest bit is the number's highest, as in N:Vn of Arm's float operands."""
         rest = self.mask & (self.mask - 1)
         return self.is_float and rest != 0 and rest >> 1 & self.mask & ~rest == 0
 

@@ -460,7 +460,7 @@ _pattern = functools.cache(Pattern.of)
 
 
 def _figures(model: ModelFile, one: InstructionClass) -> tuple[Any, ...]:
-    """What the model says of a class: the fields of `Rule` from `cycles` on, but for the unit."""
+    """Return a class's fields of `Rule` from `cycles` on, but for the unit, as the model says."""
 
     def of(cycles: Mapping[str, int], default: int = 0) -> int:
         return cycles.get(one.name, cycles.get(one.like, default))
@@ -488,7 +488,7 @@ def _figures(model: ModelFile, one: InstructionClass) -> tuple[Any, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _rules(known: str, position: int, figures: tuple[Any, ...]) -> tuple[Rule, ...]:
-    """Those of a class: the same objects for the same figures."""
+    """Return the rules of a class: the same objects for the same figures."""
     kind = load_instructions(known).classes[position]
     patterns = map(_pattern, kind.patterns)
     return tuple(Rule(kind, pattern, *figures) for pattern in patterns)

@@ -151,7 +151,7 @@ class PathBlock:
 
     @property
     def native(self) -> _Code:
-        """For the native side; it holds addresses of the arrays."""
+        """The native structure; it holds addresses of the arrays."""
         more = None if self.more is None else ctypes.addressof(self.more)
         return _Code(ctypes.addressof(self.items), len(self.items), self.address, more)
 
@@ -314,7 +314,7 @@ class Pipeline:
 
     @property
     def address(self) -> int:
-        """Of the native structure; valid as long as this object lives."""
+        """The address of the native structure; valid as long as this object lives."""
         return ctypes.addressof(self.native)
 
     def time(
@@ -341,7 +341,7 @@ class Pipeline:
         return out
 
     def traits(self, address: int, count: int) -> bytes:
-        """Of ``count`` instructions at an address of the host those whose operands decide the time.
+        """Find those of ``count`` instructions at a host address whose operands decide the time.
 
         Returns:
             of each 1 + the place of its class in `InstructionSet.with_operands`, or 0.
@@ -358,7 +358,7 @@ class Pipeline:
 
     @property
     def slow_speeds(self) -> int:
-        """How many numbers of wait states data memory has beside the least."""
+        """The number of different wait states of data memory above the least."""
         return len({one.data for one in self.waits} - {self.data_waits})
 
     def path(

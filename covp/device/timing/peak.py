@@ -77,7 +77,7 @@ def _riscv(core: Core) -> tuple[str, int, _Code, _Loads]:
 
 
 def _cycles(core: Core, code: _Code) -> int:
-    """Of `_REPEATS` repetitions of straight-line code: of twice as many, less those of half."""
+    """Return the cycles of `_REPEATS` repetitions of straight-line code, without start-up."""
     pipeline = Pipeline(core_timing(core))
 
     def spent(repeats: int) -> int:

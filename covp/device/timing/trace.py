@@ -76,7 +76,7 @@ class RunCycles:
 
     @classmethod
     def of(cls, time: BlockTime) -> tuple[RunCycles, ...]:
-        """What the native side found for the ways to enter a block."""
+        """Read what the native side found for the ways to enter a block."""
         return tuple(
             cls(_cycles(one.own), _cycles(one.taken), _cycles(one.untaken)) for one in time.entry
         )
@@ -84,7 +84,7 @@ class RunCycles:
 
 @dataclass(frozen=True)
 class Runs:
-    """How often a block of code ran.
+    """The number of times that a block of code ran.
 
     Attributes:
         count: to its end.
@@ -150,22 +150,22 @@ class BlockRuns:
 
     @property
     def count(self) -> int:
-        """How often it ran to its end."""
+        """The number of times that the block ran to its end."""
         return sum(runs.count for runs in self.runs)
 
     @property
     def taken(self) -> int:
-        """How often the core went from it to another address than the one past its end."""
+        """The number of times that the core did not go on at the block's end."""
         return sum(runs.taken for runs in self.runs)
 
     @property
     def items(self) -> ctypes.Array[CodeItem]:
-        """Its instructions, for the native side."""
+        """The block's instructions, for the native side."""
         return (CodeItem * self.instructions).from_buffer_copy(self.packed)
 
     @property
     def code(self) -> tuple[Instruction, ...]:
-        """Its instructions."""
+        """The block's instructions."""
         return tuple(
             Instruction(item.bits, item.bytes, item.cycles if item.is_custom else None)
             for item in self.items
@@ -193,7 +193,7 @@ class BlockRuns:
 
 @dataclass(frozen=True)
 class Edge:
-    """How often the core went from the end of a block to an address.
+    """A way from the end of a block to an address, and how often the core took it.
 
     Attributes:
         source: position of the block in `Trace.blocks`.
@@ -335,7 +335,7 @@ def _placed(trace: Trace, number: int) -> PlacedCode:
 
 
 def histories(trace: Trace, block: BlockRuns) -> list[list[Before]]:
-    """What ran before a block of a trace, for each way to enter it but the first.
+    """Return what ran before a block of a trace, for each way to enter it but the first.
 
     Args:
         trace: that has the block.

@@ -21,7 +21,7 @@ stored, times this; 1 + the place of the memory."""
 
 @dataclass(frozen=True)
 class OperandRuns:
-    """How often an instruction had operands of certain sizes, or met something unexpected.
+    """The number of times an instruction had operands of certain sizes, or met the unexpected.
 
     Attributes:
         kind: name of its class; or `MEMORY`, `FELL`, `JUMPED`.
