@@ -35,7 +35,7 @@ class ArgumentVisitor(ABC, Generic[_T]):
             Tensor: self.tensor,
         }
 
-    def rendered(self, step: CCall) -> list[_T]:
+    def render(self, step: CCall) -> list[_T]:
         """The arguments of a call; its register images know the others' sizes, see `image`."""
         given = step.arguments
         sizes = tuple(_bytes_from(a) for a in given if not isinstance(a, RegisterImage))

@@ -32,7 +32,7 @@ class AcceleratorBackend(ABC):
 
     Attributes:
         name: as users write it after ``-a``. An instance may have another name of its own, see
-            `renamed`: the C names of its driver and the target that reports show.
+            `with_name`: the C names of its driver and the target that reports show.
         patterns: what the accelerator looks for; earlier ones go first.
         peripheral: the hardware model: a class, or "module:Class" imported when a device needs it.
         parameters: settings after the name: ``name:key=value,key=value``. The keywords of the
@@ -67,7 +67,7 @@ class AcceleratorBackend(ABC):
             raise AcceleratorError(f"accelerator {self.name!r}: {wrong}")
         self.values = read_parameters(self.name, self.parameters, values or {})
 
-    def renamed(self: _B, name: str) -> _B:
+    def with_name(self: _B, name: str) -> _B:
         """The same accelerator as an instance with a name of its own.
 
         Raises:
@@ -235,7 +235,8 @@ class AcceleratorBackend(ABC):
             if name not in self.values:
                 raise AcceleratorError(
                     f"accelerator {self.name}: {model.__name__}() takes {name!r}, which is not "
-                    f"one of `parameters`: {near_misses(name, self.values)} (or override make_peripheral)"
+                    f"one of `parameters`: {near_misses(name, self.values)} "
+                    "(or override make_peripheral)"
                 )
         return model(**{name: self.values[name] for name in names})
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.core_costs import NO_COSTS, CoreCosts
-from covp.accelerator.limits import Limit, broken
+from covp.accelerator.limits import Limit, broken_limits
 from covp.base.plugins import call_hook
 from covp.errors import AcceleratorError, ModelError
 from covp.graph.graph import Graph, Op
@@ -163,7 +163,7 @@ def _supports(backend: AcceleratorBackend, match: Match) -> tuple[str, tuple[Lim
     if answer is False:
         return f"pattern {match.name}: not supported", ()
     if isinstance(answer, Sequence) and all(isinstance(limit, Limit) for limit in answer):
-        failed = _call(backend, match, "supports", lambda _: broken(answer))
+        failed = _call(backend, match, "supports", lambda _: broken_limits(answer))
         return ", ".join(map(str, failed)), failed
     raise AcceleratorError(
         f"accelerator {backend.name}, layer {match.op.name}: supports() must return True, False, "

@@ -229,7 +229,7 @@ class Accelerator(AcceleratorBackend):
         names = {part.name for part in (*self.job.image, *self.job.varying)}
         if isinstance(given, Mapping) and not names <= set(given):
             return None
-        given = self._checked(match, given)
+        given = self._check_registers(match, given)
         absent = {table.name for table in self.job.tables if given[table.name] is None}
         tensors = zip(self.job.tensors, self.tensors(match), strict=False)
         absent |= {operand.name for operand, tensor in tensors if isinstance(tensor, int)}
@@ -281,9 +281,9 @@ class Accelerator(AcceleratorBackend):
 
     def _registers(self, match: Match, layer: Any) -> Mapping[str, Any]:
         """The result of `registers`, checked."""
-        return self._checked(match, self.registers(layer))
+        return self._check_registers(match, self.registers(layer))
 
-    def _checked(self, match: Match, given: object) -> Mapping[str, Any]:
+    def _check_registers(self, match: Match, given: object) -> Mapping[str, Any]:
         try:
             return checked_registers(self.job, given)
         except ValueError as error:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.candidates import Candidate, Findings, Rejection
-from covp.accelerator.placement import Alternative, Placement, Refusal, listed
-from covp.base.plural import counted
+from covp.accelerator.placement import Alternative, Placement, Refusal, join_names
+from covp.base.plural import pluralize
 from covp.graph.graph import Op
 
 Costs = Mapping[Op, int | None]
@@ -48,7 +48,7 @@ def _refusal(
         return Refusal(op.name, backend.name, _lost(closest, where, costs), accepted=True)
     rejected = _rejection(op, backend, found)
     if rejected is None:
-        return Refusal(op.name, backend.name, _unmatched(op, backend))
+        return Refusal(op.name, backend.name, _explain_no_match(op, backend))
     return Refusal(
         op.name,
         backend.name,
@@ -87,8 +87,8 @@ def _lost(candidate: Candidate, where: Mapping[Op, Placement], costs: Costs) -> 
             return f"{rival.target} accepts it and was named first"
         return f"{rival.target} needs fewer cycles, about {rival.cycles:,}"
     cycles = "" if candidate.cycles is None else f", about {candidate.cycles:,} cycles"
-    others = ", ".join(f"{_target(r)} for {listed(r.names)}{_about(r.cycles)}" for r in rivals)
-    names = listed([op.name for op in candidate.match.ops])
+    others = ", ".join(f"{_target(r)} for {join_names(r.names)}{_about(r.cycles)}" for r in rivals)
+    names = join_names([op.name for op in candidate.match.ops])
     return f"pattern {candidate.match.name} takes {names}{cycles}; chosen: {others}"
 
 
@@ -100,7 +100,7 @@ def _about(cycles: int | None) -> str:
     return "" if cycles is None else f" (about {cycles:,})"
 
 
-def _unmatched(op: Op, backend: AcceleratorBackend) -> str:
+def _explain_no_match(op: Op, backend: AcceleratorBackend) -> str:
     """The reason where no pattern of a backend has a match with the operator."""
     last = frozenset().union(*(pattern.node.kinds() for pattern in backend.patterns))
     if op.kind in last:
@@ -151,12 +151,12 @@ def slower(placements: Sequence[Placement], found: Findings, costs: Costs) -> tu
 
 def _slower(name: str, unused: bool, own: Sequence[Candidate], costs: Costs) -> str:
     first = max(own, key=lambda candidate: candidate.cycles or 0)
-    count = counted(len(own), "layer")
+    count = pluralize(len(own), "layer")
     what = f"{count} left to the core" if unused else count
     advice = "--allow-slower takes them" if unused else "used all the same"
     return (
         f"accelerator {name}: {what}, slower on it than on the core "
-        f"({listed([op.name for op in first.match.ops])}: about {first.cycles:,} cycles for "
+        f"({join_names([op.name for op in first.match.ops])}: about {first.cycles:,} cycles for "
         f"{_core(first, costs):,}); {advice}"
     )
 

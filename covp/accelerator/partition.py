@@ -93,7 +93,7 @@ def _choose(
         if all(candidate.cycles is not None for candidate in own):
             picked = cheapest(numbered.core, [numbered.choices[position] for position in group])
         if picked is None:
-            chosen += _first_named(graph, own)
+            chosen += _choose_by_order(graph, own)
         else:
             chosen += [own[position] for position in picked]
     return chosen
@@ -127,7 +127,7 @@ def _number(
     return _Numbered(core, choices)
 
 
-def _first_named(graph: Graph, candidates: Sequence[Candidate]) -> list[Candidate]:
+def _choose_by_order(graph: Graph, candidates: Sequence[Candidate]) -> list[Candidate]:
     """The choice where not all estimates are known."""
     taken: set[Op] = set()
     chosen: list[Candidate] = []

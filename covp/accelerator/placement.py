@@ -103,6 +103,6 @@ class Partition:
         return sorted(own, key=lambda refusal: (not refusal.accepted, not refusal.matched))
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names in a sentence."""
     return " + ".join(names)

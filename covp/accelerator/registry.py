@@ -59,7 +59,7 @@ def find_backend(spec: str) -> AcceleratorBackend:
     """
     named = _INSTANCE.match(spec)
     if named is not None:
-        return _make(named["spec"]).renamed(named["instance"].strip())
+        return _make(named["spec"]).with_name(named["instance"].strip())
     return _make(spec)
 
 
@@ -110,7 +110,7 @@ def _distinct(backend: AcceleratorBackend, used: set[str]) -> AcceleratorBackend
     names = chain([backend.name], (f"{backend.name}_{number}" for number in count(2)))
     name = next(name for name in names if c_prefix(name) not in used)
     used.add(c_prefix(name))
-    return backend if name == backend.name else backend.renamed(name)
+    return backend if name == backend.name else backend.with_name(name)
 
 
 def _make(spec: str) -> AcceleratorBackend:
@@ -195,7 +195,7 @@ def _from_entry_point(entry: EntryPoint) -> type[AcceleratorBackend]:
         ) from error
     if isinstance(found, ModuleType):
         return _only_backend(found, entry.value)
-    return _checked(found, f"{entry.name} ({entry.value})")
+    return _check_class(found, f"{entry.name} ({entry.value})")
 
 
 def _from_module(path: str) -> type[AcceleratorBackend]:
@@ -215,7 +215,7 @@ def _from_file(path: Path, name: str | None) -> type[AcceleratorBackend]:
     if not hasattr(module, name):
         known = [backend.__name__ for backend in _backends_in(module)]
         raise UsageError(f"{path} has no class {name!r}: {near_misses(name, known)}")
-    return _checked(getattr(module, name), f"{path}:{name}")
+    return _check_class(getattr(module, name), f"{path}:{name}")
 
 
 def _backends_in(module: ModuleType) -> list[type[AcceleratorBackend]]:
@@ -233,14 +233,14 @@ def _backends_in(module: ModuleType) -> list[type[AcceleratorBackend]]:
 def _only_backend(module: ModuleType, where: str) -> type[AcceleratorBackend]:
     found = _backends_in(module)
     if len(found) == 1:
-        return _checked(found[0], where)
+        return _check_class(found[0], where)
     if not found:
         raise AcceleratorError(f"{where} defines no complete subclass of AcceleratorBackend")
     names = ", ".join(backend.__name__ for backend in found)
     raise UsageError(f"{where} defines {names}; say which one, as {where}:{found[0].__name__}")
 
 
-def _checked(found: object, where: str) -> type[AcceleratorBackend]:
+def _check_class(found: object, where: str) -> type[AcceleratorBackend]:
     if not (isinstance(found, type) and issubclass(found, AcceleratorBackend)):
         raise AcceleratorError(f"{where} is not a subclass of AcceleratorBackend")
     missing = sorted(found.__abstractmethods__) + [

@@ -70,7 +70,7 @@ def cache_dir(kind: str) -> Path:
         CovpError: neither the cache folder nor a temporary one can be written.
     """
 
-    return writing(lambda: _folder(_root() / kind))
+    return retry_in_temporary(lambda: _folder(_root() / kind))
 
 
 def find(kind: str, name: str) -> Path | None:
@@ -108,7 +108,7 @@ def store(kind: str, name: str, data: bytes, mode: int = 0o600) -> Path:
         _replace(path, data, mode)
         return path
 
-    path = writing(put)
+    path = retry_in_temporary(put)
     if path.parent.parent == cache_root():
         for listener in stored:
             listener(len(data))
@@ -137,7 +137,7 @@ def content_key(*parts: str | bytes) -> str:
     return digest.hexdigest()[:32]
 
 
-def demand_lasting(kind: str) -> None:
+def require_persistent(kind: str) -> None:
     """Raises CovpError: what is stored in one kind of file would end with this process."""
     root, reason = cache_root(), None
     try:
@@ -151,7 +151,7 @@ def demand_lasting(kind: str) -> None:
         )
 
 
-def writing(work: Callable[[], _T]) -> _T:
+def retry_in_temporary(work: Callable[[], _T]) -> _T:
     """The result of work that writes to the cache; where it cannot, of the same work again, with
     a temporary folder in the cache's place.
 

@@ -74,7 +74,7 @@ _METHODS = {
 }
 
 
-def _inherited(kind: type) -> type:
+def _inherit_class(kind: type) -> type:
     """The class that a handle has in a process that has inherited it by a fork."""
     return type(kind)(kind.__name__, (kind,), {"__module__": kind.__module__, **_METHODS})
 
@@ -84,7 +84,7 @@ def _disown() -> None:
     for handle in tuple(_handles):
         if _LABEL not in vars(handle):
             vars(handle)[_LABEL] = getattr(handle, "label", type(handle).__name__)
-            handle.__class__ = _inherited(type(handle))
+            handle.__class__ = _inherit_class(type(handle))
 
 
 os.register_at_fork(after_in_child=_disown)

@@ -20,11 +20,11 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        letter if letter.isprintable() or letter in _KEPT else _escaped(letter) for letter in text
+        letter if letter.isprintable() or letter in _KEPT else _escape(letter) for letter in text
     )
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")
 
 

@@ -209,7 +209,7 @@ def _read(folder: Path, *children: Path) -> Core:
     values: dict[str, Any] = {"timing": None}
     try:
         if file.like is not None:
-            values = _inherited(folder, file.like, *children)
+            values = _inherit(folder, file.like, *children)
         if file.isa is not None:
             values = _without(values, *_FLAGS) | _of_isa(Isa.parse(file.isa))
     except PlatformError as error:
@@ -225,7 +225,7 @@ def _read(folder: Path, *children: Path) -> Core:
     return Core(**values)
 
 
-def _inherited(folder: Path, like: str, *children: Path) -> dict[str, Any]:
+def _inherit(folder: Path, like: str, *children: Path) -> dict[str, Any]:
     """Return the fields of `Core` that a core takes over from the one that it is like."""
     parent = _user_core(folder / like, *children) if is_core_path(like) else _covp_core(like)
     return vars(parent) | {"like": (parent.key, *parent.like), "content": ""}

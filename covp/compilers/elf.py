@@ -133,7 +133,7 @@ class ElfImage:
     def symbols(self) -> dict[str, Symbol]:
         """Defined symbols by name; of equal names the visible one."""
         found: dict[str, Symbol] = {}
-        for symbol, _ in self._defined():
+        for symbol, _ in self._defined_symbols():
             if symbol.visible or symbol.name not in found:
                 found[symbol.name] = symbol
         return found
@@ -141,10 +141,12 @@ class ElfImage:
     @cached_property
     def variables(self) -> list[Symbol]:
         """Variables and constants, by address; files may have some of equal names."""
-        found = [symbol for symbol, kind in self._defined() if kind == _OBJECT and symbol.size]
+        found = [
+            symbol for symbol, kind in self._defined_symbols() if kind == _OBJECT and symbol.size
+        ]
         return sorted(found, key=lambda symbol: symbol.address)
 
-    def _defined(self) -> Iterator[tuple[Symbol, int]]:
+    def _defined_symbols(self) -> Iterator[tuple[Symbol, int]]:
         """Defined symbols, with their kinds."""
         for header in self._headers:
             if header.kind != _SYMTAB or header.link >= len(self._headers):

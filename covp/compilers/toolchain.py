@@ -271,7 +271,7 @@ class Toolchain:
         flags: Sequence[str],
     ) -> Path:
         key = self._key(source, headers, include, flags)
-        work = cache.writing(lambda: self._unpack(source, headers, key))
+        work = cache.retry_in_temporary(lambda: self._unpack(source, headers, key))
         with temporary_folder("cc") as temporary:
             result, depend = Path(temporary) / "out.o", Path(temporary) / "out.d"
             command = self._compile_command(flags)

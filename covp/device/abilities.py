@@ -228,7 +228,7 @@ class MemoryStates(Protocol):
         """Return `Forbidden` numbers of ``size`` bytes from ``address``; shape (size,)."""
         ...
 
-    def undefined(self, address: int, size: int) -> NDArray[np.uint8]:
+    def undefined_bits(self, address: int, size: int) -> NDArray[np.uint8]:
         """The bits without a value of ``size`` bytes from ``address``; shape (size,)."""
         ...
 

@@ -320,8 +320,8 @@ class Board:
 
     def explain(self, fault: DeviceFault, core: EmulatedCore) -> DeviceFault:
         """The fault with the registers of the core that raised it, and names of its code."""
-        if fault.kind == "timeout" and core.mmio.polling:
-            fault.detail += f", polling {core.mmio.polling}"
+        if fault.kind == "timeout" and core.mmio.polled_register:
+            fault.detail += f", polling {core.mmio.polled_register}"
         if fault.kind in _TRAPS:
             fault.detail += rejected_jobs(self.shared.peripherals)
         fault.registers = core.registers()

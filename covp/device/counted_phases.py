@@ -20,7 +20,7 @@ class CountedTraffic:
     """The bytes that were moved up to one moment.
 
     Attributes:
-        core: see `Counter.moved`.
+        core: see `Counter.moved_bytes`.
         memories: their names.
         others: by bus masters, and by the core for exceptions.
     """
@@ -84,7 +84,7 @@ class CountedPhases:
         totals = counter.buckets()
         traffic = None
         if ledger is not None:
-            traffic = CountedTraffic(counter.moved(), memories, Counts(ledger.bytes_moved))
+            traffic = CountedTraffic(counter.moved_bytes(), memories, Counts(ledger.bytes_moved))
         return cls(totals, counter.spending(), functions, traffic)
 
     def since(self, earlier: CountedPhases) -> tuple[PhaseCount, ...]:

@@ -120,7 +120,7 @@ class GdbDevice(DebuggerDevice):
             reply = self._ask(f"qXfer:{kind}:read:{annex}:{len(parts):x},{size:x}")
             parts += reply[1:]
             if reply[:1] not in (b"m", b"l") or reply == b"m" or len(parts) > _LONGEST_TEXT:
-                raise self._rejected(f"reading {kind} {annex}", reply)
+                raise self._rejection(f"reading {kind} {annex}", reply)
             if reply[:1] == b"l":
                 return parts.decode("utf-8", "replace")
 
@@ -134,7 +134,7 @@ class GdbDevice(DebuggerDevice):
             what = f"reading {count} bytes at 0x{start:08x}"
             data = _unhex(self._ask(f"m{start:x},{count:x}", what))
             if data is None or len(data) != count:
-                raise self._rejected(what, b"")
+                raise self._rejection(what, b"")
             parts.append(data)
         return b"".join(parts)
 
@@ -203,7 +203,7 @@ class GdbDevice(DebuggerDevice):
         what = f"reading register {name}"
         value = _unhex(self._ask(f"p{register.number:x}", what))
         if not value:
-            raise self._rejected(what, b"")
+            raise self._rejection(what, b"")
         return int.from_bytes(value, "little")
 
     def write_register(self, name: str, value: int) -> None:
@@ -233,7 +233,7 @@ class GdbDevice(DebuggerDevice):
             reply = self._ask(f"{letter}{number},{address:x},{kind}", what)
             if reply == b"OK":
                 return
-        raise self._rejected(what, reply)
+        raise self._rejection(what, reply)
 
     def _resume(self) -> None:
         self.link.send("c", "resuming")
@@ -273,7 +273,7 @@ class GdbDevice(DebuggerDevice):
         what = f"monitor {command}"
         reply = self.link.request("qRcmd," + command.encode().hex(), what, _HALT_SECONDS)
         if reply != b"OK" and reply[:1] == b"E":
-            raise self._rejected(what, reply)
+            raise self._rejection(what, reply)
 
     # -----------------------------------------------------------------------------------------
 
@@ -284,15 +284,15 @@ class GdbDevice(DebuggerDevice):
     def _expect_ok(self, data: bytes, what: str, seconds: float = REPLY_SECONDS) -> None:
         reply = self._ask(data, what, seconds)
         if reply != b"OK":
-            raise self._rejected(what, reply)
+            raise self._rejection(what, reply)
 
     def _stop_reply(self, reply: bytes, step: str) -> None:
         if reply[:1] in (b"W", b"X"):
             raise DeviceError(f"{self.transport}: the target has ended during {step}")
         if reply[:1] not in (b"S", b"T"):
-            raise self._rejected(step, reply)
+            raise self._rejection(step, reply)
 
-    def _rejected(self, what: str, reply: bytes) -> DeviceError:
+    def _rejection(self, what: str, reply: bytes) -> DeviceError:
         answer = reply[:60].decode("latin1") if reply else "nothing usable"
         return DeviceError(f"{self.transport}: {what} failed: the server answered {answer}")
 

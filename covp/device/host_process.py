@@ -123,7 +123,7 @@ class HostProcess:
         try:
             self._child.stdin.write(_COMMAND.pack(entry, stop, sp, 0))
         except OSError:
-            raise self._ended() from None
+            raise self._end_reason() from None
         report = self._report(seconds)
         if report is None:
             self._child.send_signal(signal.SIGALRM)
@@ -157,13 +157,13 @@ class HostProcess:
                 return None
             part = self._child.stdout.read(_REPORT.size - len(data))
             if not part:
-                raise self._ended()
+                raise self._end_reason()
             data += part
         number, code, address, error, nanoseconds, *values = _REPORT.unpack(data)
         registers = dict(zip(REGISTERS, values, strict=True))
         return Report(number, code, address, error, nanoseconds, registers)
 
-    def _ended(self) -> DeviceError:
+    def _end_reason(self) -> DeviceError:
         """The reason why there will be no report."""
         assert self._child.stderr is not None
         status = self._child.wait()

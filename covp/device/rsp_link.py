@@ -85,10 +85,10 @@ def _packet(body: bytes, sent: bytes) -> Item:
         return Damaged(f"checksum {sent!r} is not a number")
     if checksum != sum(body) & 0xFF:
         return Damaged(f"checksum 0x{checksum:02x} instead of 0x{sum(body) & 0xFF:02x}")
-    return _expanded(body)
+    return _expand(body)
 
 
-def _expanded(body: bytes) -> Item:
+def _expand(body: bytes) -> Item:
     out = bytearray()
     position = 0
     while position < len(body):
@@ -194,7 +194,7 @@ class RspLink:
         try:
             data = self._socket.recv(1 << 16)
         except OSError as error:
-            raise self._broken(step, error) from None
+            raise self._broken_error(step, error) from None
         if not data:
             raise DeviceError(f"{self.transport}: the connection was closed during {step}")
         for item in self._decoder.feed(data):
@@ -236,9 +236,9 @@ class RspLink:
                         f"{self.transport}: the other side takes no data during {step}"
                     ) from None
             except OSError as error:
-                raise self._broken(step, error) from None
+                raise self._broken_error(step, error) from None
 
-    def _broken(self, step: str, error: OSError) -> DeviceError:
+    def _broken_error(self, step: str, error: OSError) -> DeviceError:
         return DeviceError(f"{self.transport}: the connection broke during {step}: {error}")
 
     _latest = b""

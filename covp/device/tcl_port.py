@@ -80,7 +80,7 @@ class TclPort:
                 f"{self.transport}: {short}: not an answer of OpenOCD: {reply[:60]!r}; "
                 "is its Tcl port there (default 6666)?"
             )
-        result = _unbraced(result)
+        result = _strip_braces(result)
         if code != "0":
             lines = [line.strip() for line in result.splitlines() if line.strip()]
             reason = next((line for line in lines if "rror" in line), lines[0] if lines else "")
@@ -134,7 +134,7 @@ class TclPort:
         return DeviceError(f"{self.transport}: {step}: {why}")
 
 
-def _unbraced(text: str) -> str:
+def _strip_braces(text: str) -> str:
     """A Tcl list element as text: without its braces, or its backslashes undone."""
     if text.startswith("{") and text.endswith("}"):
         return text[1:-1]

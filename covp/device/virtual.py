@@ -95,14 +95,14 @@ class VirtualDevice(VirtualMachine, Closing):
         pc = self._advance(entry, stop, last) if entry != stop else stop
         while pc != stop or core.sleep.is_asleep:
             if core.execution.at_breakpoint:
-                raise self._explained("breakpoint", pc, "set by a debugger")
+                raise self._explain("breakpoint", pc, "set by a debugger")
             if last is not None and core.counter.state.instructions >= last:
-                raise self._explained("timeout", pc, f"{max_instructions} instructions")
+                raise self._explain("timeout", pc, f"{max_instructions} instructions")
             if core.control.is_late():
-                raise self._explained("timeout", pc, f"{seconds:g} seconds of host time")
+                raise self._explain("timeout", pc, f"{seconds:g} seconds of host time")
             pc = self._advance(pc, stop, last)
         core.counter.led_to(stop)
-        return self._stopped(stop, before, phases)
+        return self._make_stop(stop, before, phases)
 
     def _start(self, stop: int, seconds: float) -> None:
         """A program starts, or goes on, that runs until ``stop``."""
@@ -139,20 +139,20 @@ class VirtualDevice(VirtualMachine, Closing):
         while pc != stop and self.instructions <= goal - longest:
             pc = self._advance(pc, stop, goal - longest + 1)
             if self.core.control.is_late():
-                raise self._explained("timeout", pc, f"{self.timeout:g} seconds of host time")
+                raise self._explain("timeout", pc, f"{self.timeout:g} seconds of host time")
         while pc != stop and self.instructions < goal:
-            pc = self._stepped(pc)
+            pc = self._step(pc)
         if self.instructions > goal:
             raise DeviceError(f"a block of code has more than {longest} instructions")
         return pc
 
-    def _stepped(self, pc: int) -> int:
+    def _step(self, pc: int) -> int:
         try:
             return self.core.execution.step(pc)
         except DeviceFault as fault:
             raise self.board.explain(fault, self.core) from fault.__cause__
 
-    def _stopped(self, pc: int, before: Totals, phases: CountedPhases | None) -> Stop:
+    def _make_stop(self, pc: int, before: Totals, phases: CountedPhases | None) -> Stop:
         """The counts since ``before``, in all and by phase."""
         now = self.core.totals
         counts = self.counted_phases().since(phases) if phases is not None else ()
@@ -165,7 +165,7 @@ class VirtualDevice(VirtualMachine, Closing):
             counts,
         )
 
-    def _explained(self, kind: FaultKind, pc: int, detail: str) -> DeviceFault:
+    def _explain(self, kind: FaultKind, pc: int, detail: str) -> DeviceFault:
         return self.board.explain(DeviceFault(kind, pc=pc, detail=detail), self.core)
 
     def _begin(self, deadline: float) -> None:

@@ -317,7 +317,7 @@ class Bus:
             return int.from_bytes(self.read(address, size), "little")
         base, model = found
         if self.observers:
-            self._tell_moved(model.name, False, size)
+            self._notify_moved(model.name, False, size)
         return model.read_register(address - base, size)
 
     def store(self, address: int, size: int, value: int) -> None:
@@ -327,7 +327,7 @@ class Bus:
             return self.write(address, value.to_bytes(size, "little"))
         base, model = found
         if self.observers:
-            self._tell_moved(model.name, True, size)
+            self._notify_moved(model.name, True, size)
         return model.write_register(address - base, size, value)
 
     def registers_at(self, address: int) -> Registers | None:
@@ -338,14 +338,14 @@ class Bus:
     def _tell_load(self, memory: Memory, address: int, size: int) -> None:
         for observer in self.observers:
             observer.load(self.master, address, size)
-        self._tell_moved(memory.region.name, False, size)
+        self._notify_moved(memory.region.name, False, size)
 
     def _tell_store(self, memory: Memory, address: int, data: NDArray[np.uint8]) -> None:
         for observer in self.observers:
             observer.store(self.master, address, data)
-        self._tell_moved(memory.region.name, True, data.size)
+        self._notify_moved(memory.region.name, True, data.size)
 
-    def _tell_moved(self, place: str, is_write: bool, size: int) -> None:
+    def _notify_moved(self, place: str, is_write: bool, size: int) -> None:
         if self._moves and self._is_counted and size:
             for observer in self.observers:
                 observer.moved(self.master, place, is_write, size)

@@ -86,7 +86,7 @@ class DeclaredUnit(JobUnit):
         places = self._places(job, values)
         for operand, address, size in places[:-1]:
             setattr(values, operand.name, self._load(operand, address, size) if size else None)
-        computed = self._computed(job.result, values)
+        computed = self._compute(job.result, values)
         read = fetched + sum(size for _, _, size in places[:-1])
         declared_traffic = Traffic(read, places[-1][2])
         traffic = self._behaviour.traffic(values, declared_traffic)
@@ -157,7 +157,7 @@ class DeclaredUnit(JobUnit):
         except DeviceFault:
             raise JobError("address", f"{operand.name} at 0x{address:08x}") from None
 
-    def _computed(self, declared: Operand, values: JobValues) -> NDArray[Any]:
+    def _compute(self, declared: Operand, values: JobValues) -> NDArray[Any]:
         """The computed result, which must be of the declared type and size."""
         found = np.ascontiguousarray(self._behaviour.compute(values)).reshape(-1)
         wanted = declared.count(values)

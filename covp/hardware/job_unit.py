@@ -227,13 +227,13 @@ class JobUnit(Peripheral):
             self._over()
 
         cycles, witness = job.timing.cycles, self.clock.witness
-        self.done_at = now + (cycles if witness is None else witness.started(self, cycles))
+        self.done_at = now + (cycles if witness is None else witness.on_start(self, cycles))
         self._end = self.clock.at(self.done_at, finish)
 
     def poll(self) -> None:
         """STATUS is read."""
         if self.clock.witness is not None:
-            self.clock.witness.polled(self)
+            self.clock.witness.on_poll(self)
         if self.get("STATUS", "BUSY"):
             self.clock.wait_until(self.done_at)
             self.clock.run_due()
@@ -242,7 +242,7 @@ class JobUnit(Peripheral):
         """INTERRUPT is read: it shows a job that is over by now."""
         self.clock.run_due()
         if self.clock.witness is not None:
-            self.clock.witness.looked(self, bool(self.get("INTERRUPT", "PENDING")))
+            self.clock.witness.on_pending_read(self, bool(self.get("INTERRUPT", "PENDING")))
 
     def acknowledge(self, _: int) -> None:
         """INTERRUPT is written: its line follows PENDING."""

@@ -185,7 +185,7 @@ class Peripheral:
                 offset,
                 size,
             )
-        self.values[register.name] = _written(register, self.values[register.name], value)
+        self.values[register.name] = _write_value(register, self.values[register.name], value)
         for field in register.fields:
             if field.on_write is not None and field.get(value):
                 getattr(self, field.on_write)(field.get(value))
@@ -244,7 +244,7 @@ class Peripheral:
         return register
 
 
-def _written(register: Register, old: int, value: int) -> int:
+def _write_value(register: Register, old: int, value: int) -> int:
     if not register.fields:
         return old & ~value if register.access == "w1c" else value
     for field in register.fields:

@@ -47,7 +47,7 @@ class _Component:
     part: Part
     attributes: Values
 
-    def scaled(self, what: Literal["area", "energy"], figure: Figure) -> Figure:
+    def scale(self, what: Literal["area", "energy"], figure: Figure) -> Figure:
         scale = _product(self.part.scales(what), self.attributes, self.name)
         return figure if scale == 1 else Figure(figure.value * scale, f"{scale:g} x {figure.how}")
 
@@ -107,7 +107,7 @@ class Description:
             raise AcceleratorError(f"{component}.{action} has {why}")
         one = self._find(component)
         figure = self._energy(one.part.kind, one.attributes, action, arguments, 0)
-        return one.scaled("energy", figure)
+        return one.scale("energy", figure)
 
     def area(self, component: str) -> Figure:
         """Return the area of one component, in um2. Raises AcceleratorError: as `energy`."""
@@ -115,7 +115,7 @@ class Description:
             if _is(table.name, component):
                 return Figure(number(table.area, component), "Accelergy's ART")
         one = self._find(component)
-        return one.scaled("area", self._area(one.part.kind, one.attributes, 0))
+        return one.scale("area", self._area(one.part.kind, one.attributes, 0))
 
     def node(self, component: str) -> str | None:
         """The technology of a component, such as "40 nm"; None where no attribute says it."""
@@ -141,7 +141,7 @@ class Description:
         compound = self._compound(kind, depth)
         if compound is None:
             return Figure(self._table(kind).energy(attributes, action, arguments))
-        names = {**_filled(compound.attributes, attributes), **arguments}
+        names = {**_fill(compound.attributes, attributes), **arguments}
         actions = {one.name: one for one in compound.actions}
         if action not in actions:
             known = near_misses(action, actions)
@@ -161,7 +161,7 @@ class Description:
         compound = self._compound(kind, depth)
         if compound is None:
             return Figure(self._table(kind).area(attributes))
-        names = _filled(compound.attributes, attributes)
+        names = _fill(compound.attributes, attributes)
         parts = []
         for part in compound.subcomponents:
             one = self._area(part.kind, _own(part, names), depth + 1)
@@ -188,14 +188,14 @@ class Description:
 def _components(node: Node, place: str, inherited: Values) -> Iterator[_Component]:
     """Yield the components of a level and all below; attributes are handed down."""
     place = f"{place}{node.name}."
-    attributes = _filled(node.attributes, {}, inherited)
+    attributes = _fill(node.attributes, {}, inherited)
     for part in node.local:
-        yield _Component(place + part.name, part, _filled(part.attributes, {}, attributes))
+        yield _Component(place + part.name, part, _fill(part.attributes, {}, attributes))
     for below in node.subtree:
         yield from _components(below, place, attributes)
 
 
-def _filled(own: Values, given: Values, names: Values | None = None) -> dict[str, Any]:
+def _fill(own: Values, given: Values, names: Values | None = None) -> dict[str, Any]:
     """Attributes of ``own`` where none are ``given``, worked out in any order, beside ``names``."""
     found = {**(names or {}), **own, **given}
     for _ in own:

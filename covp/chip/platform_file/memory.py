@@ -85,7 +85,9 @@ def parse_size(size: int | str) -> int:
     return int(match[1]) * (1024 if match[2][0] in "Kk" else 1024 * 1024)
 
 
-def joined(memory: tuple[Region, ...], apart: Collection[str] = frozenset()) -> tuple[Region, ...]:
+def join_regions(
+    memory: tuple[Region, ...], apart: Collection[str] = frozenset()
+) -> tuple[Region, ...]:
     """Regions that lie next to each other and are alike as one, such as two banks of a flash.
 
     It stands where its first part was listed; its name is those of the parts in the order of their

@@ -33,7 +33,7 @@ class Platform(
         clock_hz: core clock; turns cycles into seconds.
         memory: regions that do not overlap; at least one flash and one ram. Programs go to the
             first of each kind, and what does not fit there to the next. Regions of one kind
-            without a gap between them are one (`joined`).
+            without a gap between them are one (`join_regions`).
         caches: between the core and the regions that name them.
         stack: bytes of stack, at the low end of the first ram so that an overflow leaves the
             memory map and faults.
@@ -76,7 +76,7 @@ class Platform(
     @property
     def core(self) -> Core:
         """The core's data."""
-        return _timed(find_core(self.core_name), self.timing)
+        return _with_timing(find_core(self.core_name), self.timing)
 
     @property
     def flash(self) -> Region:
@@ -216,6 +216,6 @@ def _seen_line(config: PeripheralConfig, core: str) -> PeripheralConfig:
 
 
 @functools.lru_cache(maxsize=64)
-def _timed(core: Core, timing: str | None) -> Core:
+def _with_timing(core: Core, timing: str | None) -> Core:
     """A core with another timing model."""
     return core if timing is None else dataclasses.replace(core, timing=timing)

@@ -12,7 +12,7 @@ from covp.base.installed import PLATFORMS, find_brought, single
 from covp.base.struct_errors import readable
 from covp.base.yaml_files import read_yaml
 from covp.chip.cores import is_core_path, timing_file
-from covp.chip.platform_file.memory import joined
+from covp.chip.platform_file.memory import join_regions
 from covp.chip.platform_file.model import Platform
 from covp.chip.platform_file.rules import first_problem
 from covp.chip.platform_file.unknown import advice
@@ -100,7 +100,9 @@ def read_platform(path: Path) -> Platform:
     problem = first_problem(platform)
     if problem:
         raise PlatformError(f"{path}: {problem[:_LONGEST]}")
-    return msgspec.structs.replace(platform, memory=joined(platform.memory, platform.named_memory))
+    return msgspec.structs.replace(
+        platform, memory=join_regions(platform.memory, platform.named_memory)
+    )
 
 
 def _with_paths(platform: Platform, folder: Path) -> Platform:

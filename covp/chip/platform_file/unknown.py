@@ -40,7 +40,7 @@ def advice(name: str, known: Sequence[str], folder: Path) -> str:
     command = f"`covp new platform {wanted} --core {core or 'CORE'} --flash SIZE --ram SIZE`"
     if core is not None:
         return f"its core is near {core}; {command} writes its file"
-    near = [each for each in known if _shared(name, each) > _SHARED]
+    near = [each for each in known if _shared_letters(name, each) > _SHARED]
     near.sort(key=lambda each: -_likeness(name, each))
     start = f"did you mean {' or '.join(near[:3])}? " if near else ""
     return f"{start}`covp platforms` lists those that there are; {command} writes another"
@@ -87,7 +87,7 @@ def _letters(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
 
 
-def _shared(one: str, other: str) -> int:
+def _shared_letters(one: str, other: str) -> int:
     """Letters in a row that both names have."""
     one, other = _letters(one), _letters(other)
     match = difflib.SequenceMatcher(None, one, other, False).find_longest_match()

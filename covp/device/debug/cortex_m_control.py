@@ -76,7 +76,7 @@ class DebugControl:
         self._control = 0  # C_DEBUGEN, C_MASKINTS and C_SNAPSTALL
         self._catches = self._events = self._transfer = 0
         self._reset_seen = self._held = self._halt_after_reset = False
-        self._ran = not target.halted
+        self._ran = not target.is_halted
         self._retired = 0
 
     # -- the registers ------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class DebugControl:
         if self._reset_seen:  # a read clears it
             self._reset_seen = self._held
             value |= _S_RESET_ST
-        if not self._target.halted:
+        if not self._target.is_halted:
             return value | _S_RETIRE_ST
         retired = self._target.device.instructions
         if retired != self._retired:
@@ -141,7 +141,7 @@ class DebugControl:
         elif debugging and value & _C_HALT:
             self._target.halt()
             self.look()
-        elif self._target.halted:
+        elif self._target.is_halted:
             if debugging and value & _C_STEP:
                 self._target.step()
                 self._note(self._target.reason)
@@ -169,8 +169,8 @@ class DebugControl:
     def read_core_register(self, number: int) -> int:
         """A register by its DCRSR.REGSEL number; one that the core does not have is 0."""
         if number == _PACKED:
-            return sum(self._named(name) << 8 * n for n, name in enumerate(_PACKED_NAMES))
-        value = self._named(_CORE_REGISTERS.get(number, ""))
+            return sum(self._read_or_zero(name) << 8 * n for n, name in enumerate(_PACKED_NAMES))
+        value = self._read_or_zero(_CORE_REGISTERS.get(number, ""))
         return value & ~1 if number == _PC else value
 
     def write_core_register(self, number: int, value: int) -> None:
@@ -182,7 +182,7 @@ class DebugControl:
         for name in names.keys() & set(self._target.register_names):
             self._target.write_register(name, names[name])
 
-    def _named(self, name: str) -> int:
+    def _read_or_zero(self, name: str) -> int:
         has = name in self._target.register_names
         return self._target.read_register(name) if has else 0
 
@@ -205,7 +205,7 @@ class DebugControl:
 
     def look(self) -> None:
         """Note a halt since the last call, and its reason; called at every access."""
-        if not self._target.halted:
+        if not self._target.is_halted:
             self._ran = True
         elif self._ran:
             self._ran = False
@@ -213,7 +213,7 @@ class DebugControl:
 
     @property
     def _is_halted(self) -> bool:
-        return self._target.halted and not self._held
+        return self._target.is_halted and not self._held
 
     def _resume(self) -> None:
         self._ran = True

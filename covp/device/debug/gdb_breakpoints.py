@@ -59,7 +59,7 @@ class GdbBreakpoints:
                 return _BREAKPOINTS[kind]
         return None
 
-    def watched(self, hit: WatchHit) -> tuple[bytes, int] | None:
+    def find_watchpoint(self, hit: WatchHit) -> tuple[bytes, int] | None:
         """``watch``, ``rwatch`` or ``awatch`` and the address, where the access met one of these.
 
         The address lies inside what is watched, as GDB finds its watchpoint by it.

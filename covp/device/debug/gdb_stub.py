@@ -50,7 +50,7 @@ def stop_reply(target: DebugTarget, breakpoints: GdbBreakpoints) -> bytes:
         if name is not None:
             return at_breakpoint(name)
     elif target.reason is HaltReason.WATCHPOINT and target.watch_hit is not None:
-        watched = breakpoints.watched(target.watch_hit)
+        watched = breakpoints.find_watchpoint(target.watch_hit)
         why = b"%s:%x;" % watched if watched else b""
     return b"T%02x%sthread:1;" % (signal, why)
 
@@ -94,7 +94,7 @@ class GdbLink:
             self._take(None)
         return self._waiting.popleft()
 
-    def interrupted(self) -> bool:
+    def has_interrupt(self) -> bool:
         """Return whether an interrupt byte has come; packets after it stay. Raises Closed."""
         self._take(0.0)
         if self._waiting and self._waiting[0] is None:
@@ -238,9 +238,9 @@ class _Conversation:
             return OK
         if packet.startswith((b"vKill;", b"vRun;")):  # kill and run of GDB's extended mode
             self._reset()
-            return OK if packet.startswith(b"vKill;") else self._stopped()
+            return OK if packet.startswith(b"vKill;") else self._stop_reply()
         if packet == b"?":
-            return self._stopped()
+            return self._stop_reply()
         if packet == b"vCont?":
             return _V_CONT
         try:
@@ -274,19 +274,19 @@ class _Conversation:
             self._print_output()
             if interrupted:
                 return INTERRUPTED
-        elif here and target.halted:
+        elif here and target.is_halted:
             return at_breakpoint(here)  # GDB takes those away that it wants to pass
         else:
-            if target.halted:  # not after "monitor reset run"
+            if target.is_halted:  # not after "monitor reset run"
                 target.resume(watch=True)
             while not target.wait(_LOOK):
                 self._print_output()
-                if self._link.interrupted():
+                if self._link.has_interrupt():
                     target.halt()
             self._print_output()
         if (end := target.fault or target.exit) is not None:
             self._print(end_text(end).encode())
-        return self._stopped()
+        return self._stop_reply()
 
     def _print_output(self) -> None:
         """Let GDB print what the program wrote; allowed while GDB waits for a stop only."""
@@ -297,7 +297,7 @@ class _Conversation:
         for start in range(0, len(text), _CONSOLE_BYTES):
             self._link.send(b"O" + text[start : start + _CONSOLE_BYTES].hex().encode())
 
-    def _stopped(self) -> bytes:
+    def _stop_reply(self) -> bytes:
         return stop_reply(self._target, self.packets.breakpoints)
 
     def _steps(self, resume: _Resume) -> bool:
@@ -310,7 +310,7 @@ class _Conversation:
             inside = resume.start <= pc < resume.end and not self.packets.breakpoints.at(pc)
             if not inside or target.reason is not HaltReason.STEP:
                 break
-            if (waits or count % _STEPS_BETWEEN_LOOKS == 0) and self._link.interrupted():
+            if (waits or count % _STEPS_BETWEEN_LOOKS == 0) and self._link.has_interrupt():
                 return True
         return False
 

@@ -75,7 +75,7 @@ class DebugModule:
             _DMCONTROL: lambda: self._control, _DMSTATUS: self._status,
             _HARTINFO: lambda: 0, _ABSTRACTCS: lambda: self._cmderr << 8 | len(self._data),
             _SBCS: lambda: _SB_VERSION | _SB_WIDTHS | self._sbcs | self._sberror << 12,
-            _SBADDRESS0: lambda: self._sbaddress, _HALTSUM0: lambda: int(self.target.halted),
+            _SBADDRESS0: lambda: self._sbaddress, _HALTSUM0: lambda: int(self.target.is_halted),
         }  # fmt: skip
         return readers[address]() if address in readers else 0
 
@@ -124,7 +124,7 @@ class DebugModule:
         self._selected_missing = False
         if value & _HALTREQ:
             self.target.halt()
-        elif value & _RESUMEREQ and self.target.halted:
+        elif value & _RESUMEREQ and self.target.is_halted:
             self._resume()
 
     def _resume(self) -> None:
@@ -138,7 +138,7 @@ class DebugModule:
         status = 2 | 1 << 5 | 1 << 7  # version 0.13, halt on reset, authenticated
         if self._selected_missing:
             return status | 3 << 14
-        status |= 3 << 8 if self.target.halted else 3 << 10
+        status |= 3 << 8 if self.target.is_halted else 3 << 10
         status |= 3 << 16 if self._resumeack else 0
         return status | (3 << 18 if self._havereset else 0)
 
@@ -154,7 +154,7 @@ class DebugModule:
             return
         elif size != 2:
             self._cmderr = _UNSUPPORTED
-        elif not self.target.halted:
+        elif not self.target.is_halted:
             self._cmderr = _HALT_RESUME
         else:
             try:

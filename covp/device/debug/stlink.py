@@ -56,7 +56,7 @@ class StLink:
         self._commands = self._debug_commands()
 
     def serve(self, client: socket.socket) -> None:
-        """Answer until the client disconnects. Raises ConnectionError: it sent an unknown command."""
+        """Answer until the client disconnects. Raises ConnectionError at an unknown command."""
         while kind := client.recv(1):
             length = _LENGTHS.get(kind[0])
             if length is None:

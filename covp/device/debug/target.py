@@ -95,7 +95,7 @@ class DebugTarget(Owned):
     # -- running ------------------------------------------------------------------------------
 
     @property
-    def halted(self) -> bool:
+    def is_halted(self) -> bool:
         """True if the core is halted."""
         return not self._running
 

@@ -258,7 +258,7 @@ class Counter:
         self.look_at_accesses()
         return SegmentLog(self._library, self._machine, is_running, pace, ghosts)
 
-    def moved(self) -> NDArray[np.int64]:
+    def moved_bytes(self) -> NDArray[np.int64]:
         """Return the bytes loaded, stored and fetched as code, of each bucket and memory.
 
         Loads and stores only since `look_at_accesses`.
@@ -427,7 +427,7 @@ class Counter:
 
     @property
     def explains(self) -> bool:
-        """True if `spending` and `moved` are kept by bucket; to be set before `set_markers`."""
+        """True if `spending` and `moved_bytes` go by bucket; to be set before `set_markers`."""
         return bool(self.state.explains)
 
     @explains.setter
@@ -510,7 +510,7 @@ class Counter:
         `Trace.since` gives a part of it, in which no state may have been loaded. Edges that start
         at returns and jumps to registers are in it as far as `trace_edges` was on.
         """
-        counts = self._exported("machine_blocks", BlockCount)
+        counts = self._export("machine_blocks", BlockCount)
         blocks = tuple(
             BlockRuns(
                 count.address,
@@ -549,7 +549,7 @@ class Counter:
                 one.entry,
                 one.before - 1 if one.before else None,
             )
-            for one in self._exported("machine_varied", VariedCount)
+            for one in self._export("machine_varied", VariedCount)
         )
 
     def _code(self, position: int, length: int) -> bytes:
@@ -561,7 +561,7 @@ class Counter:
         """Return the edges that were counted, and those that blocks with a direct branch imply."""
         found = {
             (edge.source, edge.target): edge.count
-            for edge in self._exported("machine_edges", EdgeCount)
+            for edge in self._export("machine_edges", EdgeCount)
         }
         for position, block in enumerate(blocks):
             if block.target == NOWHERE:
@@ -573,7 +573,7 @@ class Counter:
             found[taken] = found.get(taken, 0) + jumped
         return tuple(Edge(*place, count) for place, count in found.items() if count)
 
-    def _exported(self, function: str, kind: type[_Item]) -> tuple[_Item, ...]:
+    def _export(self, function: str, kind: type[_Item]) -> tuple[_Item, ...]:
         export = getattr(self._library, function)
         room = export(self._machine, None, 0)
         items = (kind * max(1, room))()

@@ -112,13 +112,13 @@ class CustomInstructions:
         if not self._counter.state.registers:
             self._counter.state.registers = find_registers(self._engine)
         self._units[unit_name] = unit
-        self._changed(unit)
+        self._update_encodings(unit)
 
     def remove(self, unit_name: str) -> None:
         """Remove a unit; see `VirtualDevice.remove_instructions`."""
         unit = self._unit(unit_name)
         del self._units[unit_name]
-        self._changed(unit)
+        self._update_encodings(unit)
 
     def uses(self, unit_name: str) -> dict[str, int]:
         """Executions of each instruction of a unit since it was added."""
@@ -174,7 +174,7 @@ class CustomInstructions:
     def _find(self, bits: int) -> tuple[CustomUnit, CustomInstruction] | None:
         return self._by_match.get(bits & _MASK)
 
-    def _changed(self, unit: CustomUnit) -> None:
+    def _update_encodings(self, unit: CustomUnit) -> None:
         """A unit came or went: its patched instructions do something else, or are illegal."""
         self._by_match = {
             instruction.match: (there, instruction)
@@ -250,7 +250,7 @@ class CustomInstructions:
 
     def original(self, address: int, data: bytes) -> bytes:
         """Bytes read from memory, as the program wrote them."""
-        for place in self._patched(address, len(data)):
+        for place in self._patches_in(address, len(data)):
             whole = bytearray(data)
             for at, byte in enumerate(self._bits[place].to_bytes(4, "little"), place - address):
                 if 0 <= at < len(whole):
@@ -265,11 +265,11 @@ class CustomInstructions:
         """
         while address - 4 in self._bits:
             address, size = address - 4, size + 4
-        for place in self._patched(address, size):
+        for place in self._patches_in(address, size):
             self._store(place, self._bits.pop(place))
             self._places.remove(place)
 
-    def _patched(self, address: int, size: int) -> list[int]:
+    def _patches_in(self, address: int, size: int) -> list[int]:
         first = bisect.bisect_right(self._places, address - 4)
         last = bisect.bisect_left(self._places, address + size)
         return [place for place in self._places[first:last] if self._is_patched(place)]

@@ -200,12 +200,12 @@ class Execution:
     def _dispatch(self, pc: int) -> int:
         """Fire due events, and enter the pending interrupt, if any."""
         self._clock.run_due()
-        entry = self._timed(self._interrupts.take, pc)
+        entry = self._pass_cycles(self._interrupts.take, pc)
         if entry != pc:
             self._counter.led_to(pc)
         return entry
 
-    def _timed(self, work: Callable[[int], int], pc: int) -> int:
+    def _pass_cycles(self, work: Callable[[int], int], pc: int) -> int:
         """Exception entry or return: its cycles pass, no instruction retires."""
         if self._nvic is None:
             return work(pc)
@@ -252,7 +252,7 @@ class Execution:
     def _raise_misaligned(self, end: RunEnd) -> None:
         if self._counter.state.misaligned:
             self._left_at(end.pc)
-            raise self._faults.misaligned(end.pc)
+            raise self._faults.misaligned_fault(end.pc)
 
     def _raise_model_error(self, end: RunEnd) -> None:
         error = self._mmio.take_pending()
@@ -284,7 +284,7 @@ class Execution:
             return None
         pc, block = end.pc, self._counter.block()
         self._left_at(pc)
-        self._mmio.located(pc)
+        self._mmio.mark_block_start(pc)
         if block != pc:
             self.forget_code(pc, 2)
             self._engine.ctl_exits_enabled(True)
@@ -307,7 +307,7 @@ class Execution:
         if self._nvic is None or not self._nvic.is_return(end.pc):
             return None
         self._left_at(end.pc)
-        return self._timed(self._nvic.leave, end.pc)
+        return self._pass_cycles(self._nvic.leave, end.pc)
 
     def _meet_custom_instruction(self, end: RunEnd) -> int | None:
         interrupt = self._counter.state.interrupt

@@ -286,7 +286,7 @@ class MmioPort:
         stored, self._stored = self._stored, False
         return stored
 
-    def located(self, pc: int) -> None:
+    def mark_block_start(self, pc: int) -> None:
         """The access that was given up is at ``pc``; a block starts there from now on."""
         self.locating = False
         self._access_points.add(pc)
@@ -294,7 +294,7 @@ class MmioPort:
     # -- polling ------------------------------------------------------------------------------
 
     @property
-    def polling(self) -> str:
+    def polled_register(self) -> str:
         """The register that the program reads again and again, as "peripheral.REGISTER", or ""."""
         if self._polled is None or self._polls < _POLLING:
             return ""
@@ -315,8 +315,8 @@ class MmioPort:
             return
         raise DeviceFault(
             "endless poll",
-            detail=f"{self.polling} was read {self._polls:,} times, always 0x{value:x}, and "
-            "nothing is under way that would change it",
+            detail=f"{self.polled_register} was read {self._polls:,} times, always 0x{value:x}, "
+            "and nothing is under way that would change it",
         )
 
     # -- state --------------------------------------------------------------------------------

@@ -113,14 +113,16 @@ class Nvic:
     def wakes(self) -> bool:
         """WFI ends with an exception that would preempt, were PRIMASK clear."""
         exception = self._first()
-        return exception is not None and self._group(exception) < self._running(masked=False)
+        return exception is not None and self._group(exception) < self._running_priority(
+            masked=False
+        )
 
     # -- entry and return ---------------------------------------------------------------------
 
     def preempts(self) -> bool:
         """Return whether the most urgent pending exception interrupts the running code."""
         exception = self._first()
-        return exception is not None and self._group(exception) < self._running()
+        return exception is not None and self._group(exception) < self._running_priority()
 
     def take(self, pc: int) -> int:
         """Enter the most urgent pending exception if it preempts; the pc to go on from."""
@@ -253,7 +255,7 @@ class Nvic:
         priority = self.priority(exception)
         return priority if priority < 0 else priority >> (self.priority_group + 1)
 
-    def _running(self, masked: bool = True) -> int:
+    def _running_priority(self, masked: bool = True) -> int:
         """The group priority that an exception has to be more urgent than."""
         level = min([self._group(e) for e in self.active], default=_LOWEST)
         if self._has_masks:

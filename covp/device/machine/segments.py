@@ -46,20 +46,20 @@ class SegmentLog:
         if not kept or not library.machine_add_ghosts(machine, ghosts.native, ghosts.count):
             raise DeviceError("not enough host memory for segments")
 
-    def started(self, unit: object, cycles: int) -> int:
+    def on_start(self, unit: object, cycles: int) -> int:
         """End a segment where a unit accepts a job; return the job's cycles."""
         self._cut(STARTED, unit)
         return self._pace(cycles)
 
-    def polled(self, unit: object) -> None:
+    def on_poll(self, unit: object) -> None:
         """End a segment where the core reads a unit's STATUS."""
         self._cut(POLLED, unit)
 
-    def looked(self, unit: object, is_over: bool) -> None:
+    def on_pending_read(self, unit: object, is_over: bool) -> None:
         """End a segment where the core reads whether an interrupt is pending."""
         self._cut(LOOKED, unit, is_over)
 
-    def slept(self) -> None:
+    def on_sleep(self) -> None:
         """End a segment where the core waits for an interrupt."""
         self._cut(SLEPT)
 

@@ -45,7 +45,7 @@ class Sleep:
             DeviceFault: nothing can ever wake the core (kind "endless sleep").
         """
         if self._clock.witness is not None:
-            self._clock.witness.slept()
+            self._clock.witness.on_sleep()
         while not self.has_ended():
             if self._control.is_over():
                 return

@@ -81,7 +81,7 @@ def rtl_of(core: Core) -> RtlCore:
         raise PlatformError(f"device rtl: there is no RTL of core {core.name}: {known}")
     values: dict[str, Any] = {}
     for folder in reversed(core.folders):
-        stated = _stated(folder)
+        stated = _read_folder(folder)
         for key in _MERGED:
             if isinstance(stated.get(key), dict):
                 stated[key] = values.get(key, {}) | stated[key]
@@ -99,7 +99,7 @@ def rtl_of(core: Core) -> RtlCore:
     return found
 
 
-def _stated(folder: Path) -> dict[str, Any]:
+def _read_folder(folder: Path) -> dict[str, Any]:
     """Read a folder's ``rtl.yaml``, with the paths of its own files."""
     path = folder / "rtl.yaml"
     stated = read_yaml(path, PlatformError) if path.is_file() else {}

@@ -154,12 +154,12 @@ class RtlDevice(Closing):
         try:
             event = self._machine.run(time.monotonic() + seconds)
         except DeviceFault as fault:
-            raise self._explained(fault) from fault.__cause__
+            raise self._explain(fault) from fault.__cause__
         if event is Event.TRAP:
-            raise self._explained(self._trap())
+            raise self._explain(self._trap())
         if event is Event.LIMIT:
             detail = f"{seconds:g} seconds of host time"
-            raise self._explained(DeviceFault("timeout", pc=self.model.state.pc, detail=detail))
+            raise self._explain(DeviceFault("timeout", pc=self.model.state.pc, detail=detail))
 
     # -- RecordsWaves -------------------------------------------------------------------------
 
@@ -173,9 +173,9 @@ class RtlDevice(Closing):
             wave: the file and the window.
             phase: of which; set phases within the context.
         """
-        return RtlRecording(wave, phase, lambda: self._traced(wave.file.suffix))
+        return RtlRecording(wave, phase, lambda: self._switch_model(wave.file.suffix))
 
-    def _traced(self, suffix: str) -> RtlModel:
+    def _switch_model(self, suffix: str) -> RtlModel:
         self.model.switch(library_of(self.platform.core, suffix))
         return self.model
 
@@ -190,7 +190,7 @@ class RtlDevice(Closing):
             detail += rejected_jobs(self.peripherals)
         return DeviceFault(kind, pc=state.pc, detail=detail)
 
-    def _explained(self, fault: DeviceFault) -> DeviceFault:
+    def _explain(self, fault: DeviceFault) -> DeviceFault:
         """The fault with what is known of the core, and names of its code."""
         self.model.look()
         state = self.model.state

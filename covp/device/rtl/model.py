@@ -97,7 +97,7 @@ class RtlModel:
         self._make(library)
 
     def _make(self, library: Path) -> None:
-        self._path, self._library = library, _opened(library)
+        self._path, self._library = library, _open_library(library)
         self._handle: int | None = self._library.covp_rtl_new()
         self.state: State = self._library.covp_rtl_state(self._handle).contents
         for memory in self._memories:
@@ -235,7 +235,7 @@ class RtlModel:
         self._library.covp_rtl_look(self._handle)
 
 
-def _opened(path: Path) -> ctypes.CDLL:
+def _open_library(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     handle, word, long = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
     words = ctypes.POINTER(word)

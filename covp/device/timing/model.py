@@ -292,7 +292,7 @@ def load_timing(name: str) -> TimingModel:
     """
     if ".py:" in name:
         return _of_python(*name.rsplit(":", 1))
-    return read_model(Path(name)) if _is_path(name) else _shipped(name)
+    return read_model(Path(name)) if _is_path(name) else _load_timing(name)
 
 
 def _of_python(path: str, name: str) -> TimingModel:
@@ -325,7 +325,7 @@ def load_file(name: str) -> ModelFile:
 
 
 @functools.cache
-def _shipped(name: str) -> TimingModel:
+def _load_timing(name: str) -> TimingModel:
     path = timing_files().get(name)
     return read_model(path) if path else make_model(name, load_file(name))
 

@@ -123,7 +123,7 @@ class _History(ctypes.Structure):
 
 
 class PlacedBlock(ctypes.Structure):
-    """pipeline.c's Placed: made by `placed`."""
+    """pipeline.c's Placed: made by `place_block`."""
 
     _fields_ = (("block", _Code), ("before", _History * (ENTRIES - 1)), ("ends", u64))
 
@@ -162,7 +162,9 @@ Histories = Sequence[Sequence[Before]]
 """For each way to enter a block but the first: the blocks that it follows, the oldest first."""
 
 
-def placed(code: ctypes.Array[CodeItem], address: int, before: Histories, ends: int) -> PlacedBlock:
+def place_block(
+    code: ctypes.Array[CodeItem], address: int, before: Histories, ends: int
+) -> PlacedBlock:
     """A block for `Pipeline.times`.
 
     It holds addresses of the arrays, which have to live as long.
@@ -199,12 +201,12 @@ class WaitStates:
 @functools.lru_cache(maxsize=32)
 def _pack_rules(model: TimingModel) -> ctypes.Array[NativeRule]:
     kinds = tuple(model.instructions.with_operands)
-    packed = (_packed(rule, kinds) for rule in model.rules)
+    packed = (_pack_rule(rule, kinds) for rule in model.rules)
     return (NativeRule * max(1, len(model.rules)))(*packed)
 
 
 @functools.lru_cache(maxsize=4096)
-def _packed(rule: Rule, kinds: tuple[str, ...]) -> NativeRule:
+def _pack_rule(rule: Rule, kinds: tuple[str, ...]) -> NativeRule:
     """A rule for the native side; `kinds`: the classes in the order of `Timing.operands`."""
     slot, pattern, kind = NativeRule(), rule.pattern, rule.kind
     slot.bytes, slot.mask, slot.match = pattern.bytes, pattern.mask, pattern.match
@@ -332,7 +334,7 @@ class Pipeline:
             before: the code that it follows when nothing is taken.
             ends: how it ends, see model.h.
         """
-        return self.times((PlacedBlock * 1)(placed(code, address, before, ends)))[0]
+        return self.times((PlacedBlock * 1)(place_block(code, address, before, ends)))[0]
 
     def times(self, blocks: ctypes.Array[PlacedBlock]) -> ctypes.Array[BlockTime]:
         """The times of many blocks."""
@@ -368,7 +370,7 @@ class Pipeline:
 
         Args:
             blocks: of the path.
-            first: the first one, made by `placed`, as far as it says what runs before it.
+            first: the first one, made by `place_block`, as far as it says what runs before it.
             entry: how that is entered.
             ends: how the last one ends.
             jumps: ... by a jump.

@@ -24,7 +24,7 @@ from covp.device.timing.native import (
     Pipeline,
     Spent,
     WaitStates,
-    placed,
+    place_block,
 )
 from covp.device.timing.ways import OperandRuns, PlacedCode, Ways
 
@@ -118,7 +118,7 @@ class Runs:
 _NO_RUNS = Runs(0)
 
 
-def _added(one: Cycles, other: Cycles) -> Cycles:
+def _add_cycles(one: Cycles, other: Cycles) -> Cycles:
     return tuple(map(operator.add, one, other))
 
 
@@ -155,7 +155,7 @@ class BlockRuns:
 
     @property
     def taken(self) -> int:
-        """The number of times that the core did not go on at the block's end."""
+        """The number of times that the core left the block for another address than its end."""
         return sum(runs.taken for runs in self.runs)
 
     @property
@@ -188,7 +188,7 @@ class BlockRuns:
             for runs, one in zip(self.runs, cycles, strict=False)
             if runs != _NO_RUNS
         )
-        return functools.reduce(_added, each, NO_CYCLES)
+        return functools.reduce(_add_cycles, each, NO_CYCLES)
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class Trace:
     def since(self, earlier: Trace) -> Trace:
         """The part that was executed after an earlier trace of the same device."""
         return Trace(
-            tuple(map(_block_since, self.blocks, _padded(earlier.blocks, len(self.blocks)))),
+            tuple(map(_block_since, self.blocks, _pad(earlier.blocks, len(self.blocks)))),
             _edges_since(self.edges, earlier.edges),
             _operands_since(self.operands, earlier.operands),
             tuple(now - then for now, then in zip(self.extra, earlier.extra, strict=True)),
@@ -265,7 +265,7 @@ class Trace:
         )
 
 
-def _padded(blocks: Sequence[BlockRuns], length: int) -> Sequence[BlockRuns | None]:
+def _pad(blocks: Sequence[BlockRuns], length: int) -> Sequence[BlockRuns | None]:
     return [*blocks, *[None] * (length - len(blocks))]
 
 
@@ -312,7 +312,7 @@ def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> 
     ways = Ways(
         trace.operands,
         pipeline,
-        lambda number: _placed(trace, number),
+        lambda number: _place(trace, number),
         lambda met: met.second,
         lambda one: pipeline.operand_cycles(one.kind, one.first, one.second),
     )
@@ -325,11 +325,11 @@ def _block_cycles(trace: Trace, block: BlockRuns, pipeline: Pipeline) -> tuple[R
     return RunCycles.of(pipeline.time(block.items, block.address, before, block.ends))
 
 
-def _placed(trace: Trace, number: int) -> PlacedCode:
+def _place(trace: Trace, number: int) -> PlacedCode:
     """The block at a position."""
     block = trace.blocks[number]
     items, before = block.items, histories(trace, block)
-    place = placed(items, block.address, before, block.ends)
+    place = place_block(items, block.address, before, block.ends)
     place.alive = items, before  # it has their addresses
     return PlacedCode(items, block.address, block.ends, place)
 

@@ -94,14 +94,14 @@ class Ways:
         if one.kind != JUMPED:
             return self._delay(number) - before
         assert one.before is not None
-        return self._timed(one.before, jumps=True) - before
+        return self._extra_cycles(one.before, jumps=True) - before
 
     def _delay(self, number: int) -> int:
         if number not in self._delays:
-            self._delays[number] = self._timed(number, jumps=False)
+            self._delays[number] = self._extra_cycles(number, jumps=False)
         return self._delays[number]
 
-    def _timed(self, number: int, jumps: bool) -> int:
+    def _extra_cycles(self, number: int, jumps: bool) -> int:
         """Cycles that a way takes more than expected, with the branch at its end."""
         nodes = self._nodes(number)
         blocks = [

@@ -17,7 +17,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Value
 from covp.base.cache import content_key
 from covp.base.plugins import call_hook
-from covp.base.request import BuildOptions, keyed
+from covp.base.request import BuildOptions, key_options
 from covp.chip.platform_file import Platform
 from covp.compilers.toolchain import get_toolchain
 from covp.evaluation.data import Data
@@ -73,7 +73,7 @@ def design_content(
         *(unit_content(unit) for unit in units),
         get_toolchain(options.toolchain, platform.core).version,
         data_content(data),
-        json.dumps(settings | keyed(options), sort_keys=True),
+        json.dumps(settings | key_options(options), sort_keys=True),
     )
 
 
