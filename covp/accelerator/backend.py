@@ -68,7 +68,7 @@ class AcceleratorBackend(ABC):
         self.values = read_parameters(self.name, self.parameters, values or {})
 
     def with_name(self: _B, name: str) -> _B:
-        """The same accelerator as an instance with a name of its own.
+        """Return the same accelerator as an instance with a name of its own.
 
         Raises:
             UsageError: the name cannot be a part of C names.
@@ -82,7 +82,7 @@ class AcceleratorBackend(ABC):
 
     @classmethod
     def description(cls) -> str:
-        """The first line of the class's docstring."""
+        """Return the first line of the class's docstring."""
         return (inspect.getdoc(cls) or "").partition("\n")[0]
 
     @property
@@ -107,11 +107,11 @@ class AcceleratorBackend(ABC):
 
     @abstractmethod
     def lower(self, match: Match) -> Step | Sequence[Step]:
-        """The driver calls, and the work of the core around them, that compute a match."""
+        """Return the driver calls, and the work of the core around them, that compute a match."""
 
     @abstractmethod
     def driver(self, base: int) -> Mapping[str, str]:
-        """The driver's files, name to C text, for registers at bus address ``base``.
+        """Return the driver's files, name to C text, for registers at bus address ``base``.
 
         A file ``NAME_place.h`` with ``NAME_BASE`` and, where the platform has one for it,
         ``NAME_IRQ`` lies beside them.
@@ -120,18 +120,18 @@ class AcceleratorBackend(ABC):
     # -- hooks that most accelerators do not need ----------------------------------------------
 
     def before_partitioning(self, graph: Graph) -> Graph:
-        """A graph pass before the search for patterns: a new graph, or the same one."""
+        """Transform a graph before the search for patterns: return a new graph, or the same one."""
         return graph
 
     def after_partitioning(self, graph: Graph, own: Sequence[Match]) -> Graph:
-        """A graph pass after it; ``own`` are the matches that became this accelerator's layers.
+        """Transform a graph after it; ``own``: the matches that became this accelerator's layers.
 
         Patterns are searched for once more in the graph that it returns.
         """
         return graph
 
     def refine(self, match: Match, steps: Sequence[Step]) -> Sequence[Step]:
-        """A pass on the ``steps`` of a lowered ``match``, e.g. tiling to the unit's own memory."""
+        """Transform the ``steps`` of a lowered ``match``, e.g. tile to the unit's own memory."""
         return steps
 
     def startup(self) -> Sequence[CCall]:
@@ -152,7 +152,7 @@ class AcceleratorBackend(ABC):
         return None
 
     def estimate(self, match: Match) -> int | None:
-        """Cycles that the accelerator itself would need for a match; None: unknown.
+        """Return cycles that the accelerator itself would need for a match; None: unknown.
 
         With `driver_estimate` it decides who gets a layer, and it is the potential saving of
         a rejected one; so it has to answer for matches that `supports` rejects, too.
@@ -160,14 +160,14 @@ class AcceleratorBackend(ABC):
         return None
 
     def driver_estimate(self, match: Match) -> int:
-        """Cycles of the core in the driver around the jobs of an accepted ``match``.
+        """Return cycles of the core in the driver around the jobs of an accepted ``match``.
 
         By default those of one call; drivers of this repository take 50 to 65 in simulation.
         """
         return DRIVER_CYCLES
 
     def requantizes(self, match: Match) -> Sequence[Requantize]:
-        """The steps of `lower` in which the core requantizes; their cycles are simulated."""
+        """Return the steps of `lower` in which the core requantizes; their cycles are simulated."""
         return ()
 
     def unit_energy(self) -> UnitEnergy | None:
@@ -194,7 +194,7 @@ class AcceleratorBackend(ABC):
         return {}
 
     def peripheral_class(self) -> type[Any]:
-        """The class of the hardware model.
+        """Return the class of the hardware model.
 
         Raises:
             AcceleratorError: ``peripheral`` names no class that can be imported.
@@ -223,7 +223,7 @@ class AcceleratorBackend(ABC):
         return not issubclass(self.peripheral_class(), InstructionUnit)
 
     def make_peripheral(self) -> Any:
-        """A new hardware model with the parameters that its constructor takes.
+        """Return a new hardware model with the parameters that its constructor takes.
 
         Raises:
             AcceleratorError: the constructor takes one that is not a parameter of the accelerator.
@@ -242,7 +242,7 @@ class AcceleratorBackend(ABC):
 
 
 def name_problem(name: object) -> str:
-    """The reason why an accelerator cannot have a name; empty where it can."""
+    """Return the reason why an accelerator cannot have a name; empty where it can."""
     if not (isinstance(name, str) and _C_NAME.fullmatch(name)):
         return (
             "its name becomes a part of C names; only letters, digits and _ can be in it, the "
@@ -252,7 +252,7 @@ def name_problem(name: object) -> str:
 
 
 def new_peripheral(backend: AcceleratorBackend) -> Any:
-    """A new hardware model of an accelerator.
+    """Return a new hardware model of an accelerator.
 
     Raises:
         AcceleratorError: ``make_peripheral`` raised, or gave something else.

@@ -25,11 +25,11 @@ class _Unknown:
     """Nothing is known of the core."""
 
     def operators(self, graph: Graph) -> Mapping[Op, int | None]:
-        """None for each."""
+        """Return None for each operator."""
         return dict.fromkeys(graph.ops)
 
     def requantizations(self, steps: Sequence[Requantize]) -> Sequence[int | None]:
-        """None for each."""
+        """Return None for each step."""
         return [None] * len(steps)
 
 

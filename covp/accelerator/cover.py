@@ -44,7 +44,7 @@ _Way = tuple[int, tuple[int, ...]]
 
 
 def groups(choices: Sequence[Choice]) -> list[list[int]]:
-    """The positions of choices that are connected by common operators, in order."""
+    """Return the positions of choices that are connected by common operators, in order."""
     found: list[tuple[set[int], list[int]]] = []
     for position, choice in enumerate(choices):
         members, positions = set(choice.members), [position]
@@ -60,7 +60,7 @@ def groups(choices: Sequence[Choice]) -> list[list[int]]:
 
 
 def cheapest(core: Sequence[int], choices: Sequence[Choice]) -> list[int] | None:
-    """The choices of the cheapest cover, by position, the last operator's first.
+    """Return the choices of the cheapest cover, by position, the last operator's first.
 
     Of covers that take equally long the one counts that, from the last operator backwards, makes
     the choice given first; the core comes after all choices.

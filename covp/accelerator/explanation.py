@@ -61,7 +61,7 @@ def _refusal(
 
 
 def candidate_ops(candidate: Candidate | Rejection) -> frozenset[Op]:
-    """The operators of a match."""
+    """Return the operators of a match."""
     return frozenset(candidate.match.ops)
 
 
@@ -72,7 +72,7 @@ def _rejection(op: Op, backend: AcceleratorBackend, found: Findings) -> Rejectio
 
 
 def _lost(candidate: Candidate, where: Mapping[Op, Placement], costs: Costs) -> str:
-    """The reason why an accepted match is not used."""
+    """Return the reason why an accepted match is not used."""
     rivals = list(dict.fromkeys(where[op] for op in candidate.match.ops))
     if all(rival.backend is None for rival in rivals):
         return (
@@ -101,7 +101,7 @@ def _about(cycles: int | None) -> str:
 
 
 def _explain_no_match(op: Op, backend: AcceleratorBackend) -> str:
-    """The reason where no pattern of a backend has a match with the operator."""
+    """Return the reason where no pattern of a backend has a match with the operator."""
     last = frozenset().union(*(pattern.node.kinds() for pattern in backend.patterns))
     if op.kind in last:
         names = ", ".join(pattern.name for pattern in backend.patterns)
@@ -115,7 +115,7 @@ def _explain_no_match(op: Op, backend: AcceleratorBackend) -> str:
 def alternatives(
     placements: Sequence[Placement], found: Findings, costs: Costs
 ) -> tuple[Alternative, ...]:
-    """Everything there was to choose from, each layer's choice first."""
+    """Return everything there was to choose from, each layer's choice first."""
     used = {placement.match for placement in placements if placement.match is not None}
     on_core = {op for p in placements if p.backend is None for op in p.ops}
     by_root: dict[Op, list[Alternative]] = {}

@@ -10,7 +10,7 @@ from covp.hardware.registers import RegisterMap
 def driver_files(
     name: str, registers: RegisterMap, job: Job, base: int, sleep: bool
 ) -> dict[str, str]:
-    """The driver's files.
+    """Return the driver's files.
 
     ``NAME_run(image, tensors..., result, numbers that vary...)`` does one job and waits for it;
     ``NAME_begin`` of the same arguments only starts it, and ``NAME_end()`` waits.

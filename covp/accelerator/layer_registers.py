@@ -14,7 +14,7 @@ from covp.hardware.job import Job, JobValues, Number, Operand
 
 
 def checked_registers(job: Job, given: object) -> Mapping[str, Any]:
-    """The values of all numbers and tables of a job.
+    """Return the values of all numbers and tables of a job.
 
     Numbers become int or float; whether they are in their ranges is not looked at.
 
@@ -51,7 +51,7 @@ def _number(declared: Number, value: Any) -> int | float:
 
 
 def checked_table(operand: Operand, values: JobValues, given: Any) -> NDArray[Any] | None:
-    """A constant operand as it lies in memory; None where there is none.
+    """Return a constant operand as it lies in memory; None where there is none.
 
     Raises:
         ValueError: of another type than declared, too short, or missing.

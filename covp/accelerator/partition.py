@@ -83,7 +83,7 @@ class _Numbered:
 def _choose(
     graph: Graph, found: Findings, costs: Mapping[Op, int | None], allow_slower: bool
 ) -> list[Candidate]:
-    """The accepted matches that are used."""
+    """Return the accepted matches that are used."""
     accepted = _comparable(found.accepted)
     numbered = _number(graph, accepted, costs, allow_slower)
     chosen: list[Candidate] = []
@@ -128,7 +128,7 @@ def _number(
 
 
 def _choose_by_order(graph: Graph, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The choice where not all estimates are known."""
+    """Return the choice where not all estimates are known."""
     taken: set[Op] = set()
     chosen: list[Candidate] = []
     for op in reversed(graph.ops):
@@ -143,7 +143,7 @@ def _choose_by_order(graph: Graph, candidates: Sequence[Candidate]) -> list[Cand
 
 
 def _cheapest_offer(offers: Sequence[Candidate]) -> Candidate:
-    """The first one, or that with the fewest cycles where all are known and compute the same."""
+    """Return the first one, or the fastest where all cycles are known and all compute the same."""
     first = offers[0]
     known = [offer.cycles for offer in offers if offer.cycles is not None]
     if len(known) < len(offers) or any(o.match.ops != first.match.ops for o in offers):

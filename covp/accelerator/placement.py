@@ -98,11 +98,11 @@ class Partition:
     warnings: tuple[str, ...] = ()
 
     def reasons(self, accelerator: str) -> list[Refusal]:
-        """The layers that one accelerator did not get: first what it accepts, then what matched."""
+        """Return the layers that one accelerator did not get: first accepted ones, then matched ones."""
         own = [refusal for refusal in self.refusals if refusal.accelerator == accelerator]
         return sorted(own, key=lambda refusal: (not refusal.accepted, not refusal.matched))
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Names in a sentence."""
+    """Return names in a sentence."""
     return " + ".join(names)

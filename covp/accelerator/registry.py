@@ -49,7 +49,7 @@ class BackendInfo:
 
 
 def find_backend(spec: str) -> AcceleratorBackend:
-    """A backend by "name", "file.py:Class" or "file.py", each followed by ":key=value,...".
+    """Return a backend by "name", "file.py:Class" or "file.py", each followed by ":key=value,...".
 
     The instance may be given a name of its own before all that: "small=gemm:size=8".
 
@@ -64,7 +64,7 @@ def find_backend(spec: str) -> AcceleratorBackend:
 
 
 def at_folder(spec: str, folder: Path) -> str:
-    """The same accelerator, named from anywhere.
+    """Return the same accelerator, named from anywhere.
 
     Args:
         spec: a text that `find_backend` takes.
@@ -106,7 +106,7 @@ def find_backends(
 
 
 def _distinct(backend: AcceleratorBackend, used: set[str]) -> AcceleratorBackend:
-    """The backend under its own name or, where that is used, with a number."""
+    """Return the backend under its own name or, where that is used, with a number."""
     names = chain([backend.name], (f"{backend.name}_{number}" for number in count(2)))
     name = next(name for name in names if c_prefix(name) not in used)
     used.add(c_prefix(name))
@@ -219,7 +219,7 @@ def _from_file(path: Path, name: str | None) -> type[AcceleratorBackend]:
 
 
 def _backends_in(module: ModuleType) -> list[type[AcceleratorBackend]]:
-    """The finished backend classes that a module itself defines."""
+    """Return the finished backend classes that a module itself defines."""
     return [
         value
         for value in vars(module).values()

@@ -13,7 +13,7 @@ _LONG = 32
 
 
 def array_text(array: NDArray[Any]) -> str:
-    """An expression of numpy (as ``np``) that makes the array again.
+    """Return an expression of numpy (as ``np``) that makes the array again.
 
     Floating point numbers have as many digits as tell them from their neighbours.
     """

@@ -61,7 +61,7 @@ def cache_root() -> Path:
 
 
 def cache_dir(kind: str) -> Path:
-    """The folder of one kind of cached file, made on demand, in a temporary place if need be.
+    """Make the folder of one kind of cached file on demand, in a temporary place if need be.
 
     Args:
         kind: one of those that `covp.base.cache_folder` declares, so that all can be cleared.
@@ -74,13 +74,13 @@ def cache_dir(kind: str) -> Path:
 
 
 def find(kind: str, name: str) -> Path | None:
-    """The path of an entry whose content is what was stored; None where it is to be made anew."""
+    """Return the path of an entry that is as it was stored; None where it is to be made anew."""
     found = _whole(kind, name)
     return None if found is None else found[0]
 
 
 def load(kind: str, name: str) -> bytes | None:
-    """The content of an entry; None where it is to be made anew."""
+    """Return the content of an entry; None where it is to be made anew."""
     found = _whole(kind, name)
     return None if found is None else found[1]
 
@@ -128,7 +128,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def content_key(*parts: str | bytes) -> str:
-    """A hash of the parts in their order; the same parts give the same key on every machine."""
+    """Return a hash of the parts in their order, the same on every machine."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -210,7 +210,7 @@ def _root() -> Path:
 
 
 def _folder(path: Path) -> Path:
-    """A folder of the cache. Raises OSError: it cannot be made or written, or is not ours."""
+    """Return a folder of the cache. Raises OSError: it cannot be made or written, or is foreign."""
     if path.name not in (*MADE, *KEPT):
         raise ValueError(f"{path.name} is not declared as a folder of the cache")
     claim(path.parent)

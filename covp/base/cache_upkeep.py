@@ -101,7 +101,7 @@ def clear(everything: bool = False) -> int:
 
 
 def limit() -> int | None:
-    """The bytes that the cache may take; None where there is no limit."""
+    """Return the bytes that the cache may take; None where there is no limit."""
     try:
         return int((cache.cache_root() / LIMIT).read_text(encoding="ascii"))
     except (OSError, ValueError):

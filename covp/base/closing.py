@@ -75,7 +75,7 @@ _METHODS = {
 
 
 def _inherit_class(kind: type) -> type:
-    """The class that a handle has in a process that has inherited it by a fork."""
+    """Return the class that a handle has in a process that has inherited it by a fork."""
     return type(kind)(kind.__name__, (kind,), {"__module__": kind.__module__, **_METHODS})
 
 

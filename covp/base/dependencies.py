@@ -18,12 +18,12 @@ INSTALL = "."
 
 
 def get_extra(name: str) -> str:
-    """The command that installs an extra of covp, such as ``sweep``."""
+    """Return the command that installs an extra of covp, such as ``sweep``."""
     return f"pip install '{INSTALL}[{name}]'" + " in covp's folder" * (INSTALL == ".")
 
 
 def load_extra(module: str, extra: str) -> Any:
-    """A module that an extra of covp installs, imported when it is used.
+    """Return a module that an extra of covp installs, imported when it is used.
 
     Raises:
         UsageError: it is not installed; the text says how to get it.

@@ -150,11 +150,11 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
         return hash(tuple(v for v in msgspec.structs.astuple(self) if isinstance(v, str | int)))
 
     def for_graph(self) -> BuildOptions:
-        """The same for a graph that was read with these options: what its file left open is set."""
+        """Return the options for a graph that was read with them: what its file left open is set."""
         return change_options(self, {"shapes": {}, "states": {}, "streaming": 0})
 
     def core_alone(self) -> BuildOptions:
-        """The same without what concerns accelerators."""
+        """Return the same without what concerns accelerators."""
         return change_options(self, {"overlap": False, "require_offload": ()})
 
 
@@ -243,7 +243,7 @@ need it: what runs where does not depend on the parameters that are varied."""
 
 
 def change_options(options: _T, changes: Mapping[str, Any]) -> _T:
-    """The options with some changes. Raises TypeError: there is no such field."""
+    """Return the options with some changes. Raises TypeError: there is no such field."""
     return msgspec.structs.replace(options, **changes) if changes else options
 
 
@@ -272,6 +272,6 @@ def list_options(kind: type[BuildOptions | RunOptions]) -> Iterator[tuple[str, A
 
 
 def key_options(options: BuildOptions | RunOptions) -> dict[str, Any]:
-    """The options that figures depend on, by name, as JSON."""
+    """Return the options that figures depend on, by name, as JSON."""
     names = [name for name, _, option in list_options(type(options)) if option.keyed]
     return {name: msgspec.to_builtins(getattr(options, name)) for name in names}

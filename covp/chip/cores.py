@@ -128,23 +128,23 @@ class Core:
 
 
 def cores_dir() -> Path:
-    """The folder with the folders of the cores that come with covp."""
+    """Return the folder with the folders of the cores that come with covp."""
     return Path(__file__).parents[1] / "platforms" / "cores"
 
 
 def core_names() -> list[str]:
-    """Names of the cores that come with covp."""
+    """Return names of the cores that come with covp."""
     return sorted(path.parent.name for path in cores_dir().glob("*/core.yaml"))
 
 
 def all_cores() -> list[Core]:
-    """The cores that come with covp, and those of other packages."""
+    """Return the cores that come with covp, and those of other packages."""
     return [find_core(name) for name in sorted({*core_names(), *single(CORES)})]
 
 
 @functools.cache
 def timing_files() -> dict[str, Path]:
-    """The files of the timing models that come with covp, by the name of the model.
+    """Return the files of the timing models that come with covp, by the name of the model.
 
     A file's key ``name`` is the name; without one it is that of the core.
     """
@@ -152,7 +152,7 @@ def timing_files() -> dict[str, Path]:
 
 
 def find_core(name: str) -> Core:
-    """A core by its name or the path of its folder.
+    """Return a core by its name or the path of its folder.
 
     Raises:
         PlatformError: there is no such core, with near misses; or a file of its folder is wrong.
@@ -169,7 +169,7 @@ def is_core_path(name: str) -> bool:
 
 
 def timing_file(timing: str | None) -> Path | None:
-    """The user's file of a timing model, a YAML file or that of "path/to/file.py:NAME"; or None."""
+    """Return the user's file of a timing model: YAML, or that of "path/to/file.py:NAME"; or None."""
     found = _TIMING_FILE.match(timing or "")
     return Path(found[2] or found[1]) if found else None
 
@@ -183,7 +183,7 @@ def _covp_core(name: str) -> Core:
 
 
 def _user_core(folder: Path, *children: Path) -> Core:
-    """The core of a folder, always read anew; ``children`` are folders that are like it."""
+    """Return the core of a folder, always read anew; ``children`` are folders that are like it."""
     folder = folder.resolve()
     if folder.parent == cores_dir().resolve():
         return _covp_core(folder.name)
@@ -244,7 +244,7 @@ def _core_file(path: Path) -> CoreFile:
 
 
 def _timing(folder: Path, stated: str | None) -> str | None:
-    """The timing model that a folder gives its core, as `Core.timing`; None: it gives none."""
+    """Return the timing model that a folder gives its core, as `Core.timing`; or None."""
     if stated is not None:
         return str(folder / stated) if timing_file(stated) else stated
     path = folder / "timing.yaml"

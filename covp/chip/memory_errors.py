@@ -29,7 +29,7 @@ def is_stack_overflow(platform: Platform, address: int, sp: int) -> bool:
 
 
 def stack_overflow_detail(platform: Platform, sp: int) -> str:
-    """The stack's limits and the way to a larger one, for a fault's detail."""
+    """Return the stack's limits and the way to a larger one, for a fault's detail."""
     return (
         f"sp 0x{sp:08x}, the stack is {platform.stack_bytes} bytes from "
         f"0x{platform.ram.start:08x}; a larger one is set by the platform's key stack"
@@ -37,7 +37,7 @@ def stack_overflow_detail(platform: Platform, sp: int) -> str:
 
 
 def nearest_region(platform: Platform, address: int) -> str:
-    """The distance of an address outside the memory from the nearest region, as text."""
+    """Return the distance of an address outside the memory from the nearest region, as text."""
     region = min(platform.memory, key=lambda r: max(r.start - address, address - r.end + 1))
     if address < region.start:
         return f"{region.start - address} bytes below {region.name} at 0x{region.start:08x}"

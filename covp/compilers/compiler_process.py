@@ -39,7 +39,7 @@ def run_compiler(
 
 
 def _group() -> int:
-    """The process group of compilers."""
+    """Return the process group of compilers."""
     global _watch
     with _lock:
         if _watch is None or _watch.poll() is not None:

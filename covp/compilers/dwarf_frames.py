@@ -43,7 +43,7 @@ class FrameTable:
 
     @classmethod
     def of(cls, dwarf: Any, functions: Sequence[tuple[int, int, str]]) -> FrameTable:
-        """The table of a file.
+        """Return the table of a file.
 
         Args:
             dwarf: pyelftools' ``DWARFInfo``, or None.
@@ -63,7 +63,7 @@ class FrameTable:
         return cls(entries)
 
     def rule(self, address: int) -> FrameRule | None:
-        """The rule at an instruction; None where nothing, or nothing simple, is known."""
+        """Return the rule at an instruction; None where nothing, or nothing simple, is known."""
         position = bisect_right(self._entries, address, key=lambda entry: entry[0]) - 1
         if position < 0 or address >= self._entries[position][1]:
             return None

@@ -185,13 +185,13 @@ class ElfImage:
         return header.address
 
     def _text(self, offset: int) -> str:
-        """A name; empty where it is outside of the file."""
+        """Return a name; empty where it is outside of the file."""
         end = self.content.find(b"\0", offset)
         return printable(self.content[offset:end]) if end >= 0 else ""
 
 
 def global_names(objects: Sequence[Path]) -> list[str]:
-    """The global symbols that object files define, sorted."""
+    """Return the global symbols that object files define, sorted."""
     return sorted(
         {
             symbol.name

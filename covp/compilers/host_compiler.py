@@ -58,7 +58,7 @@ def compile_for_host(
     include: Sequence[Path] = (),
     flags: Sequence[str] = (),
 ) -> Path:
-    """The path of the cached file that C and C++17 sources are made into.
+    """Return the path of the cached file that C and C++17 sources are made into.
 
     Args:
         name: start of the file's name in the cache.
@@ -100,7 +100,7 @@ def build_for_host(
     flags: Sequence[str] = (),
     objects: Sequence[Path] = (),
 ) -> bytes:
-    """The file that C and C++17 sources are made into; nothing is cached.
+    """Return the file that C and C++17 sources are made into; nothing is cached.
 
     Args: as of `compile_for_host`, and
         objects: that are linked, too.

@@ -40,7 +40,7 @@ def inlined_calls(dwarf: Any, address: int) -> list[tuple[str, str]]:
 
 
 def _scopes(dwarf: Any, die: Any, address: int) -> Iterator[Any]:
-    """The functions and blocks around ``address``, outermost first."""
+    """Yield the functions and blocks around ``address``, outermost first."""
     for child in die.iter_children():
         if child.tag in _SCOPES and _holds(dwarf, child, address):
             yield child
@@ -53,7 +53,7 @@ def _holds(dwarf: Any, die: Any, address: int) -> bool:
 
 
 def _ranges(dwarf: Any, die: Any) -> Iterator[tuple[int, int]]:
-    """The (start, end) of a scope's code; none of one that has no code."""
+    """Yield the (start, end) of a scope's code; none of one that has no code."""
     attributes = die.attributes
     low, high = attributes.get("DW_AT_low_pc"), attributes.get("DW_AT_high_pc")
     if low is not None and high is not None:
@@ -90,7 +90,7 @@ def _name(die: Any) -> str:
 
 
 def _files(dwarf: Any, unit: Any) -> dict[int, str]:
-    """The unit's file numbers with their names."""
+    """Return the unit's file numbers with their names."""
     program = dwarf.line_program_for_CU(unit)
     if program is None:
         return {}
@@ -152,7 +152,7 @@ class Symbols:
         return sorted(function for file in self._files for function in file.functions)
 
     def _file_of(self, address: int) -> _ElfFile | None:
-        """The file that was added last of those that know the address."""
+        """Return the file that was added last of those that know the address."""
         for file in reversed(self._files):
             if file.symbol(address) is not None or file.line(address) is not None:
                 return file

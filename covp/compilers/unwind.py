@@ -26,7 +26,7 @@ Read = Callable[[int, int], bytes]
 def call_stack(
     symbols: Symbols, architecture: str, pc: int, registers: Mapping[str, int], read: Read
 ) -> tuple[str, ...]:
-    """The active functions as "function (file.c:12)", innermost first.
+    """Return the active functions as "function (file.c:12)", innermost first.
 
     It ends before covp's task runner, at the first frame that cannot be told, or after
     `MAX_FRAMES`.
@@ -60,7 +60,7 @@ class _Walk:
         self.values = {n: registers[name] for n, name in numbers if name in registers}
 
     def frames(self, pc: int) -> Iterator[tuple[str, ...]]:
-        """The functions of each frame (inlined ones first), until there is no plausible next."""
+        """Yield the functions of each frame (inlined ones first), while there is a plausible next."""
         place = pc  # an instruction of the frame: behind a call it is the one before
         interrupted = True
         while True:

@@ -41,7 +41,7 @@ class CountsByPhase(Protocol):
         ...
 
     def current_phase(self) -> int:
-        """The phase that is current now, also after a fault."""
+        """Return the phase that is current now, also after a fault."""
         ...
 
 
@@ -85,7 +85,7 @@ class RecordsWaves(Protocol):
     """Writes the core's signals to a file."""
 
     def recording(self, wave: Wave, phase: int | None = None) -> Recording:
-        """A context in which executions are recorded, with the same cycles as without.
+        """Return a context in which executions are recorded, with the same cycles as without.
 
         A program that faults leaves its cycles up to there.
 
@@ -113,7 +113,7 @@ class RecordsTimeline(Protocol):
     """Knows when which function, job, access and interrupt was."""
 
     def record_timeline(self) -> TimelineRecording:
-        """A context in which it is recorded what is executed, with the same cycles as without.
+        """Return a context that records what is executed, with the same cycles as without.
 
         A later `CountsByPhase.set_phases` in the context begins anew.
 
@@ -182,7 +182,7 @@ class NamesCode(Protocol):
         ...
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         ...
 
 
@@ -229,7 +229,7 @@ class MemoryStates(Protocol):
         ...
 
     def undefined_bits(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The bits without a value of ``size`` bytes from ``address``; shape (size,)."""
+        """Return the bits without a value of ``size`` bytes from ``address``; shape (size,)."""
         ...
 
     def origin(self, address: int) -> tuple[int, int]:
@@ -285,7 +285,7 @@ class TracesCode(Protocol):
         ...
 
     def trace(self) -> Trace:
-        """All that was executed so far; `Trace.since` gives a part of it."""
+        """Return all that was executed so far; `Trace.since` gives a part of it."""
         ...
 
     def keep_segments(
@@ -308,7 +308,7 @@ class KeepsSegments(Protocol):
         ...
 
     def segments(self, trace: Trace) -> Segments:
-        """All of them; ``trace``: `TracesCode.trace` of now."""
+        """Return all of them; ``trace``: `TracesCode.trace` of now."""
         ...
 
 

@@ -22,7 +22,7 @@ class LowLevelDevice(Protocol):
         return Abilities()
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         ...
 
     def write(self, address: int, data: bytes) -> None:

@@ -94,7 +94,7 @@ class Board:
         self.reset()
 
     def _made_cores(self, cores: Sequence[Core] | None) -> tuple[EmulatedCore, ...]:
-        """The cores given, or the platform's, each with its view of the memory."""
+        """Return the cores given, or the platform's, each with its view of the memory."""
         names = self.platform.core_names
         views = [self.platform.seen_by(name) for name in names]
         if cores is not None:
@@ -164,7 +164,7 @@ class Board:
     # -- memory and bus -----------------------------------------------------------------------
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         data = b"".join(memory.read(at, n) for memory, at, n in self._parts(address, size))
         return self.cores[0].custom.original(address, data)
 
@@ -231,7 +231,7 @@ class Board:
             core.forget_code(address, size)
 
     def _parts(self, address: int, size: int) -> list[tuple[Memory, int, int]]:
-        """The memories that hold ``size`` bytes from ``address``, with start and bytes in each."""
+        """Return the memories that hold ``size`` bytes from ``address``: start and bytes in each."""
         parts, at, end = [], address, address + size
         while True:
             found = (each for each in self.memories if each.region.holds(at, min(end - at, 1)))
@@ -319,7 +319,7 @@ class Board:
     # -- faults -------------------------------------------------------------------------------
 
     def explain(self, fault: DeviceFault, core: EmulatedCore) -> DeviceFault:
-        """The fault with the registers of the core that raised it, and names of its code."""
+        """Return the fault with the registers of the core that raised it, and names of its code."""
         if fault.kind == "timeout" and core.mmio.polled_register:
             fault.detail += f", polling {core.mmio.polled_register}"
         if fault.kind in _TRAPS:

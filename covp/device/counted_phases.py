@@ -30,13 +30,13 @@ class CountedTraffic:
     others: Counts[TrafficEntry]
 
     def since(self, earlier: CountedTraffic) -> CountedTraffic:
-        """The part after an ``earlier`` moment."""
+        """Return the part after an ``earlier`` moment."""
         others = Counts(self.others)
         others.subtract(earlier.others)
         return CountedTraffic(self.core - earlier.core, self.memories, others)
 
     def by_phase(self) -> list[Traffic]:
-        """The same as objects."""
+        """Return the same as objects."""
         found: list[dict[str, dict[str, Moved]]] = [
             {CORE: {name: Moved(*row) for name, row in zip(self.memories, rows, strict=True)}}
             for rows in self.core.tolist()
@@ -88,7 +88,7 @@ class CountedPhases:
         return cls(totals, counter.spending(), functions, traffic)
 
     def since(self, earlier: CountedPhases) -> tuple[PhaseCount, ...]:
-        """The counts since an ``earlier`` moment, by phase."""
+        """Return the counts since an ``earlier`` moment, by phase."""
         totals = [
             (now[0] - before[0], now[1] - before[1])
             for now, before in zip(self.totals, earlier.totals, strict=True)
@@ -102,7 +102,7 @@ class CountedPhases:
         return CountedPhases(totals, spending, self.functions, traffic).counts()
 
     def counts(self) -> tuple[PhaseCount, ...]:
-        """The same as objects."""
+        """Return the same as objects."""
         if self.spending is None:
             return tuple(PhaseCount(*total) for total in self.totals)
         spent = self.spending.sum(axis=1).tolist()

@@ -306,7 +306,7 @@ def _packet_size(text: str) -> int:
 
 
 def _unhex(reply: bytes) -> bytes | None:
-    """The bytes of a hexadecimal answer; None where it is none, as "E01"."""
+    """Return the bytes of a hexadecimal answer; None where it is none, as "E01"."""
     try:
         return bytes.fromhex(reply.decode("ascii"))
     except ValueError:

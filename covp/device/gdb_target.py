@@ -24,7 +24,7 @@ class RemoteRegister:
 
 
 def default_registers(architecture: str) -> dict[str, RemoteRegister]:
-    """The registers of servers that describe none: GDB's own numbers."""
+    """Return the registers of servers that describe none: GDB's own numbers."""
     shown = ARCHITECTURES[architecture].shown
     found = {name: RemoteRegister(number, 4) for number, name in enumerate(shown)}
     return found | ({"xpsr": RemoteRegister(25, 4)} if "xpsr" in found else {})
@@ -79,12 +79,12 @@ class FlashArea:
     block: int
 
     def block_of(self, address: int) -> tuple[int, int]:
-        """The first address of the block there, and the first one past its end."""
+        """Return the first address of the block there, and the first one past its end."""
         start = address - (address - self.start) % self.block
         return start, min(start + self.block, self.end)
 
 
 def parse_memory_map(text: str) -> list[FlashArea]:
-    """The flash areas of the XML; those without a block size are none that could be erased."""
+    """Return the flash areas of the XML; those without a block size cannot be erased."""
     found = (tuple(int(number, 0) for number in match) for match in _FLASH.findall(text))
     return [FlashArea(start, start + size, block) for start, size, block in found if block]

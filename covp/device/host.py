@@ -112,7 +112,7 @@ class HostDevice(Owned):
         return _SOURCES
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         memory, offset = self._place(address, size)
         return memory[offset : offset + size]
 
@@ -166,7 +166,7 @@ class HostDevice(Owned):
         return self._symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         architecture = self.platform.core.architecture
         return call_stack(self._symbols, architecture, pc, registers, self.read)
 
@@ -216,7 +216,7 @@ class HostDevice(Owned):
         return fault
 
     def _undefined_behaviour(self, pc: int) -> str | None:
-        """The reason, where a sanitizer's trap is at ``pc``."""
+        """Return the reason, where a sanitizer's trap is at ``pc``."""
         try:
             return undefined_behaviour(self.read(pc, TRAP_BYTES))
         except DeviceError:  # outside the memory, or near its end

@@ -164,7 +164,7 @@ class HostProcess:
         return Report(number, code, address, error, nanoseconds, registers)
 
     def _end_reason(self) -> DeviceError:
-        """The reason why there will be no report."""
+        """Return the reason why there will be no report."""
         assert self._child.stderr is not None
         status = self._child.wait()
         said = self._child.stderr.read().decode(errors="replace").strip()
@@ -175,7 +175,7 @@ class HostProcess:
 
 
 def host_runner() -> Path:
-    """The program of the process, compiled by the bundled compiler when it is not cached.
+    """Return the program of the process, compiled by the bundled compiler when it is not cached.
 
     Raises:
         DeviceError: this machine does not run it.

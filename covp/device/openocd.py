@@ -217,7 +217,7 @@ class OpenOcdDevice(DebuggerDevice):
             self._with_file(after, command, _FLASH_SECONDS)
 
     def _flash_banks(self) -> list[FlashBank]:
-        """The banks that OpenOCD can probe; others are written as memory, and verified."""
+        """Return the banks that OpenOCD can probe; others are written as memory, and verified."""
         found = []
         for number, _, _ in _BANK.findall(self._port.output("flash banks")):
             try:

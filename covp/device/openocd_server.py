@@ -121,7 +121,7 @@ def openocd_command(
     commands: Sequence[str],
     before: Sequence[str],
 ) -> list[str]:
-    """The command line. Raises PlatformError or DeviceError: see `OpenOcdServer`."""
+    """Return the command line. Raises PlatformError or DeviceError: see `OpenOcdServer`."""
     board = platform.openocd
     if board is None and not configs:
         raise PlatformError(

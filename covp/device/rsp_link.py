@@ -40,7 +40,7 @@ Item = Packet | Signal | Damaged
 
 
 def encode(data: bytes) -> bytes:
-    """A packet with that content."""
+    """Return a packet with that content."""
     body = bytearray()
     for byte in data:
         if byte in _ESCAPED:
@@ -57,7 +57,7 @@ class Decoder:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[Item]:
-        """The packets, signals and damaged packets that these bytes complete, in order."""
+        """Return the packets, signals and damaged packets that these bytes complete, in order."""
         self._rest += data
         items: list[Item] = []
         while self._rest:
@@ -146,7 +146,7 @@ class RspLink:
         self._socket.close()
 
     def request(self, data: bytes | str, step: str, seconds: float = REPLY_SECONDS) -> bytes:
-        """The reply to a packet; console output before it is left out.
+        """Return the reply to a packet; console output before it is left out.
 
         Raises:
             DeviceError: no reply in time, a broken connection or nonsense; names the step.
@@ -178,7 +178,7 @@ class RspLink:
         self._acknowledges = False
 
     def receive(self, seconds: float, step: str) -> bytes | None:
-        """The next packet's content; None when none comes in time. Raises DeviceError."""
+        """Return the next packet's content; None when none comes in time. Raises DeviceError."""
         deadline = time.monotonic() + seconds
         while not self._packets:
             left = deadline - time.monotonic()
@@ -245,7 +245,7 @@ class RspLink:
 
 
 def connect(host: str, port: int, transport: str, seconds: float = REPLY_SECONDS) -> socket.socket:
-    """A TCP connection without delays. Raises DeviceError."""
+    """Return a TCP connection without delays. Raises DeviceError."""
     try:
         connected = socket.create_connection((host, port), seconds)
     except OSError as error:

@@ -63,11 +63,11 @@ class TclPort:
         self._socket.setblocking(False)
 
     def value(self, command: str, seconds: float = REPLY_SECONDS) -> str:
-        """The result of a Tcl command. Raises DeviceError with OpenOCD's own words."""
+        """Return the result of a Tcl command. Raises DeviceError with OpenOCD's own words."""
         return self._run(command, f"list [catch {{{command}}} r] $r", seconds)
 
     def output(self, command: str, seconds: float = REPLY_SECONDS) -> str:
-        """The output of a command, its errors too. Raises DeviceError with OpenOCD's own words."""
+        """Return a command's output, with errors. Raises DeviceError with OpenOCD's own words."""
         return self._run(command, f"list [catch {{capture {{{command}}}}} r] $r", seconds)
 
     def _run(self, command: str, wrapped: str, seconds: float) -> str:
@@ -135,7 +135,7 @@ class TclPort:
 
 
 def _strip_braces(text: str) -> str:
-    """A Tcl list element as text: without its braces, or its backslashes undone."""
+    """Return a Tcl list element as text: without its braces, or its backslashes undone."""
     if text.startswith("{") and text.endswith("}"):
         return text[1:-1]
     if text.startswith('"') and text.endswith('"'):

@@ -153,7 +153,7 @@ class VirtualDevice(VirtualMachine, Closing):
             raise self.board.explain(fault, self.core) from fault.__cause__
 
     def _make_stop(self, pc: int, before: Totals, phases: CountedPhases | None) -> Stop:
-        """The counts since ``before``, in all and by phase."""
+        """Return the counts since ``before``, in all and by phase."""
         now = self.core.totals
         counts = self.counted_phases().since(phases) if phases is not None else ()
         return Stop(

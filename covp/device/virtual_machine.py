@@ -75,7 +75,7 @@ class VirtualMachine:
         return self.board.bus
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         return self.board.read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
@@ -103,7 +103,7 @@ class VirtualMachine:
         return self.core.csrs
 
     def read_register(self, name: str) -> int:
-        """A register by the name a debugger shows: r0..r12, sp, lr, pc, xpsr; ra, sp, a0 ..."""
+        """Read a register by a debugger's name: r0..r12, sp, lr, pc, xpsr; ra, sp, a0 ..."""
         return self.core.read_register(name)
 
     def write_register(self, name: str, value: int) -> None:
@@ -111,7 +111,7 @@ class VirtualMachine:
         self.core.write_register(name, value)
 
     def registers(self) -> dict[str, int]:
-        """All general registers and the pc."""
+        """Return all general registers and the pc."""
         return self.core.registers()
 
     # -- time and counts ----------------------------------------------------------------------
@@ -170,15 +170,15 @@ class VirtualMachine:
         return ("", *(name for _, _, name in functions))
 
     def current_phase(self) -> int:
-        """The phase that is current now, also after a fault."""
+        """Return the phase that is current now, also after a fault."""
         return self.core.counter.phase()[0]
 
     def phase_counts(self) -> tuple[PhaseCount, ...]:
-        """The counts of every phase since `set_phases`; empty before."""
+        """Return the counts of every phase since `set_phases`; empty before."""
         return self.counted_phases().counts()
 
     def counted_phases(self) -> CountedPhases:
-        """The same as `phase_counts`, to be compared with a later one."""
+        """Return the same as `phase_counts`, to be compared with a later one."""
         if not self.core.counter.explains:
             return CountedPhases(self.core.counter.buckets())
         memories = [memory.region.name for memory in self.core.memories]
@@ -197,7 +197,7 @@ class VirtualMachine:
         self.core.counter.trace_edges(on)
 
     def trace(self) -> Trace:
-        """All that the core executed so far, to be timed by other models; see `Counter.trace`."""
+        """Return what the core executed so far, for timing by other models; see `Counter.trace`."""
         return self.core.counter.trace()
 
     def keep_segments(
@@ -242,7 +242,7 @@ class VirtualMachine:
         return self.board.symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         return self.board.call_stack(pc, registers, self.core)
 
     # -- peripherals --------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def exact_matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]
 
 
 def matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
-    """The product of float matrices ``rows`` (m, k) and ``columns`` (k, n), on one thread.
+    """Return the product of float matrices ``rows`` (m, k) and ``columns`` (k, n), on one thread.
 
     More cost more than they bring at these sizes, the more where all cores are busy.
     """

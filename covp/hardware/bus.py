@@ -25,7 +25,7 @@ class Registers(Protocol):
     name: str
 
     def read_register(self, offset: int, size: int) -> int:
-        """The value of a load of ``size`` bytes at an ``offset`` from the base address."""
+        """Return the value of a load of ``size`` bytes at an ``offset`` from the base address."""
         ...
 
     def write_register(self, offset: int, size: int, value: int) -> None:
@@ -102,18 +102,18 @@ class Memory:
         return cls(region, np.frombuffer(private, dtype=np.uint8))
 
     def slice(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The ``size`` bytes from ``address`` themselves, to be read and written from now on."""
+        """Return the ``size`` bytes from ``address`` themselves, to be read and written."""
         self._mark(address, size, self.ALWAYS)
         return self._part(address, size)
 
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The ``size`` bytes from ``address`` themselves, to be read."""
+        """Return the ``size`` bytes from ``address`` themselves, to be read."""
         view: NDArray[np.uint8] = self._part(address, size).view()
         view.flags.writeable = False
         return view
 
     def read(self, address: int, size: int) -> bytes:
-        """A copy of ``size`` bytes from ``address``, which the region holds."""
+        """Return a copy of ``size`` bytes from ``address``, which the region holds."""
         return self._part(address, size).tobytes()
 
     def write(self, address: int, data: _Bytes) -> None:
@@ -125,7 +125,7 @@ class Memory:
                 self.cache.store_both(address, raw)
 
     def load(self, address: int, size: int) -> NDArray[np.uint8]:
-        """``size`` bytes from ``address`` as bus masters see them, to be read."""
+        """Return ``size`` bytes from ``address`` as bus masters see them, to be read."""
         if self.cache is None:
             return self.view(address, size)
         data: NDArray[np.uint8] = self._part(address, size).copy()
@@ -208,7 +208,7 @@ class Bus:
         registers: Callable[[int], tuple[int, Registers] | None] | None = None,
         sees_memory: bool = False,
     ) -> Bus:
-        """The same memory under another ``master``'s name.
+        """Return the same memory under another ``master``'s name.
 
         Args:
             master, moves, registers, sees_memory: as of the class.
@@ -249,7 +249,7 @@ class Bus:
                 observer.moved(self.master, memory, is_write, size)
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceFault outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceFault outside the memory."""
         memory = self._memory(address, size, "read")
         if self.observers:
             self._tell_load(memory, address, size)
@@ -283,11 +283,11 @@ class Bus:
         self._wrote(address, len(data))
 
     def region_at(self, address: int) -> Region:
-        """The memory that holds the address. Raises DeviceFault where there is none."""
+        """Return the memory that holds the address. Raises DeviceFault where there is none."""
         return self._memory(address, 1, "read").region
 
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The bytes from ``address`` themselves: uint8, shape (size,), read-only where it is flash.
+        """Return the bytes from ``address`` themselves as uint8 (size,), read-only in flash.
 
         Where a core has a data cache a peripheral gets a read-only copy of what memory holds.
         Observers take them for loaded.
@@ -303,7 +303,7 @@ class Bus:
         return memory.view(address, size) if is_flash else memory.slice(address, size)
 
     def load(self, address: int, size: int) -> int:
-        """An element of memory, or a peripheral's register, little-endian.
+        """Return an element of memory, or a peripheral's register, little-endian.
 
         Args:
             address: of its first byte.
@@ -331,7 +331,7 @@ class Bus:
         return model.write_register(address - base, size, value)
 
     def registers_at(self, address: int) -> Registers | None:
-        """The peripheral at an ``address``; None: none that the master reaches."""
+        """Return the peripheral at an ``address``; None: none that the master reaches."""
         found = self._registers(address) if self._registers is not None else None
         return found[1] if found is not None else None
 

@@ -145,7 +145,7 @@ class Clock:
         return registered
 
     def phase(self) -> tuple[int, int]:
-        """The phase of the running program and the cycles spent in it since phases were set."""
+        """Return the running program's phase and its cycles since phases were set."""
         return (0, self.now) if self._phase is None else self._phase()
 
     # -- events -------------------------------------------------------------------------------

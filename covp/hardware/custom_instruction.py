@@ -72,7 +72,7 @@ class CustomInstruction:
         return self.funct7 << 25 | self.funct3 << 12 | self.opcode
 
     def encode(self, rd: int, rs1: int, rs2: int) -> int:
-        """The instruction's bits, for registers ``rd``, ``rs1`` and ``rs2`` in 0..31."""
+        """Return the instruction's bits, for registers ``rd``, ``rs1`` and ``rs2`` in 0..31."""
         return self.match | rs2 << 20 | rs1 << 15 | rd << 7
 
     @property

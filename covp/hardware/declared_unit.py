@@ -24,23 +24,23 @@ class Behaviour(Protocol):
         ...
 
     def check(self, job: JobValues) -> str | None:
-        """A key of `covp.hardware.job_unit.ERRORS` for numbers that do not go together, or None."""
+        """Return a key of `covp.hardware.job_unit.ERRORS` for inconsistent numbers, or None."""
         ...
 
     def compute(self, job: JobValues) -> NDArray[Any]:
-        """The result from numbers and operands."""
+        """Return the result from numbers and operands."""
         ...
 
     def macs(self, job: JobValues) -> int:
-        """Multiply-accumulates of a job; 0 where it does not say."""
+        """Return multiply-accumulates of a job; 0 where it does not say."""
         ...
 
     def traffic(self, job: JobValues, declared: Traffic) -> Traffic:
-        """The bytes that a job moves, of the ``declared`` ones of its operands."""
+        """Return the bytes that a job moves, of the ``declared`` ones of its operands."""
         ...
 
     def timing(self, job: JobValues, nbytes: int) -> JobTiming:
-        """The time of a job with these numbers that moves ``nbytes``."""
+        """Return the time of a job with these numbers that moves ``nbytes``."""
         ...
 
 
@@ -158,7 +158,7 @@ class DeclaredUnit(JobUnit):
             raise JobError("address", f"{operand.name} at 0x{address:08x}") from None
 
     def _compute(self, declared: Operand, values: JobValues) -> NDArray[Any]:
-        """The computed result, which must be of the declared type and size."""
+        """Return the computed result, which must be of the declared type and size."""
         found = np.ascontiguousarray(self._behaviour.compute(values)).reshape(-1)
         wanted = declared.count(values)
         if found.dtype != declared.dtype or found.size != wanted:

@@ -49,7 +49,7 @@ class InterruptController(InterruptInputs, Protocol):
         ...
 
     def save_state(self) -> object:
-        """Everything but the core's registers; for `load_state` only."""
+        """Return everything but the core's registers; for `load_state` only."""
         ...
 
     def load_state(self, state: object) -> None:

@@ -101,7 +101,7 @@ class JobRecord:
 
 
 def rejected_jobs(peripherals: Mapping[str, tuple[int, Peripheral]]) -> str:
-    """The units that rejected a job, with the reason, to be added to a fault: drivers trap then.
+    """Return the units that rejected a job, with the reason, for a fault: drivers trap then.
 
     ``peripherals``: name to (base address, model).
     """
@@ -149,7 +149,7 @@ class JobUnit(Peripheral):
         """
 
     def retime(self, job: JobRecord) -> JobTiming | None:
-        """The time that a recorded job takes with the parameters of this unit.
+        """Return the time that a recorded job takes with the parameters of this unit.
 
         None: the model does not say, so the job has to be executed again.
         """

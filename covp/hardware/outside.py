@@ -69,7 +69,7 @@ class OutsideQueue:
         return bool(self._posted)
 
     def add(self) -> OutsideSource:
-        """A new open source."""
+        """Return a new open source."""
         source = OutsideSource(self)
         self._sources.append(source)
         return source

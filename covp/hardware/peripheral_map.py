@@ -93,7 +93,7 @@ class PeripheralMap:
             peripheral.reset()
 
     def save_state(self) -> dict[str, object]:
-        """The state of every model and its interrupt line, by name."""
+        """Return the state of every model and its interrupt line, by name."""
         return {
             name: (peripheral.save_state(), peripheral.interrupt.level)
             for name, (_, peripheral) in self.peripherals.items()
@@ -122,7 +122,7 @@ def pages(base: int, size: int) -> range:
 
 
 def nothing_at(is_store: bool, address: int, size: int) -> DeviceFault:
-    """The fault of an access of ``size`` bytes at ``address`` where no peripheral is.
+    """Return the fault of an access of ``size`` bytes at ``address`` where no peripheral is.
 
     ``is_store``: the access is a store, else a load.
     """

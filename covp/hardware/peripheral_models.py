@@ -19,7 +19,7 @@ _SCALARS = {int, float, bool, str, NoneType}
 
 
 def load_peripheral(model: str, parameters: Mapping[str, Any] | None = None) -> Peripheral:
-    """A new peripheral model.
+    """Return a new peripheral model.
 
     Args:
         model: the name of a module in covp.peripherals (its class is the `Peripheral` subclass
@@ -42,7 +42,7 @@ def load_peripheral(model: str, parameters: Mapping[str, Any] | None = None) -> 
 
 
 def peripheral_names() -> list[str]:
-    """The models that come with covp."""
+    """Return the models that come with covp."""
     folder = Path(__file__).parent.parent / "peripherals"
     return sorted(path.stem for path in folder.glob("[!_]*.py"))
 

@@ -23,7 +23,7 @@ class PlainState:
 
     @classmethod
     def of(cls, attributes: dict[str, object]) -> PlainState | None:
-        """A copy; None where one is anything else, or the same container is there twice."""
+        """Return a copy; None where one is anything else, or the same container is there twice."""
         plain: dict[str, object] = {}
         containers: dict[str, Any] = {}
         seen: set[int] = set()
@@ -68,7 +68,7 @@ def _is_plain(value: Any, seen: set[int]) -> bool:
 
 
 def _copy(value: Any) -> Any:
-    """A copy of a plain value and of all that is in it."""
+    """Return a copy of a plain value and of all that is in it."""
     kind = type(value)
     if kind in _PLAIN:
         return value

@@ -65,7 +65,7 @@ class Recording:
         return self._taken[number]
 
     def cycle(self, number: int, begin: int, hertz: int) -> int:
-        """The first cycle at which frame ``number`` is there, where frame 0 came at ``begin``.
+        """Return the first cycle at which frame ``number`` is there; frame 0 came at ``begin``.
 
         ``hertz``: cycles of a second.
         """
@@ -94,7 +94,7 @@ class Recording:
 def open_recording(
     source: str | Path | Iterable[Any], rate: float | None = None, scale: float = 1.0
 ) -> Recording:
-    """A recording of a file, a socket or Python's frames.
+    """Return a recording of a file, a socket or Python's frames.
 
     Args:
         source: the path of a .wav file of 16 bits, a .npy file whose first axis is time, a .csv
@@ -143,7 +143,7 @@ def _wave(name: str) -> tuple[Any, int]:
 
 
 def _rows(lines: Iterable[str]) -> Iterator[Sequence[float]]:
-    """Lines of numbers; a first line of names, empty lines and comments are left out."""
+    """Yield lines of numbers; a first line of names, empty lines and comments are left out."""
     is_first = True
     for row in csv.reader(line for line in lines if line.strip() and line.lstrip()[0] != "#"):
         try:
@@ -155,7 +155,7 @@ def _rows(lines: Iterable[str]) -> Iterator[Sequence[float]]:
 
 
 def _lines_of(address: str) -> Iterator[Sequence[float]]:
-    """Frames from a TCP server, as they come; it is connected to when the first one is needed."""
+    """Yield frames from a TCP server, as they come; connect when the first one is needed."""
     try:
         host, port = address.removeprefix("tcp:").rsplit(":", 1)
         with socket.create_connection((host, int(port)), timeout=_SECONDS) as client:

@@ -104,7 +104,7 @@ class SerialPort(Peripheral):
             self.on_byte(byte)
 
     def take(self) -> int:
-        """The oldest byte in the receiver, 0 where there is none; the line may fill its place."""
+        """Take the receiver's oldest byte, 0 where there is none; the line may fill its place."""
         byte = self.received.popleft() if self.received else 0
         self._listen()
         return byte

@@ -10,17 +10,17 @@ class Witness(Protocol):
     jobs takes time: between them it takes the same path whatever units take."""
 
     def on_start(self, unit: object, cycles: int) -> int:
-        """A unit accepted a job of so many cycles; returns how many it is to take."""
+        """Note that a unit accepted a job of ``cycles``; return how many it is to take."""
         ...
 
     def on_poll(self, unit: object) -> None:
-        """The core reads a unit's STATUS: it goes on when the unit is done."""
+        """Note that the core reads a unit's STATUS: it goes on when the unit is done."""
         ...
 
     def on_pending_read(self, unit: object, is_over: bool) -> None:
-        """The core reads whether a unit's interrupt is pending: ``is_over``."""
+        """Note that the core reads whether a unit's interrupt is pending: ``is_over``."""
         ...
 
     def on_sleep(self) -> None:
-        """The core waits for an interrupt."""
+        """Note that the core waits for an interrupt."""
         ...

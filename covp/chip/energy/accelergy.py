@@ -118,7 +118,7 @@ class Description:
         return one.scale("area", self._area(one.part.kind, one.attributes, 0))
 
     def node(self, component: str) -> str | None:
-        """The technology of a component, such as "40 nm"; None where no attribute says it."""
+        """Return the technology of a component, such as "40 nm"; None if no attribute says it."""
         nodes = [c.attributes.get("technology") for c in self._components if _is(c.name, component)]
         if not nodes or nodes[0] is None:
             return None
@@ -196,7 +196,7 @@ def _components(node: Node, place: str, inherited: Values) -> Iterator[_Componen
 
 
 def _fill(own: Values, given: Values, names: Values | None = None) -> dict[str, Any]:
-    """Attributes of ``own`` where none are ``given``, worked out in any order, beside ``names``."""
+    """Evaluate the attributes of ``own`` that are not ``given``, in any order, beside ``names``."""
     found = {**(names or {}), **own, **given}
     for _ in own:
         found = {key: value_of(value, {**found, key: None}) for key, value in found.items()}
@@ -204,7 +204,7 @@ def _fill(own: Values, given: Values, names: Values | None = None) -> dict[str, 
 
 
 def _own(part: Part, names: Values) -> dict[str, Any]:
-    """A part's attributes; the technology is that of the whole where it has none of its own."""
+    """Return a part's attributes; the technology is the whole's where it has none of its own."""
     shared = {key: names[key] for key in ("technology", "latency") if key in names}
     return {**shared, **{key: value_of(value, names) for key, value in part.attributes.items()}}
 

@@ -154,7 +154,7 @@ def read_files(paths: Iterable[Path]) -> Iterator[File]:
 
 
 def read_as(path: Path, kind: type[_T]) -> _T:
-    """A YAML file as a structure.
+    """Return a YAML file as a structure.
 
     Raises:
         AcceleratorError: likewise.
@@ -234,7 +234,7 @@ class ClassTable:
 
 
 def read_table(path: Path) -> ClassTable:
-    """A CSV with a head.
+    """Read a CSV with a header.
 
     Raises:
         AcceleratorError: it cannot be read, or has no column of energy or area.
@@ -256,7 +256,7 @@ def read_table(path: Path) -> ClassTable:
 
 
 def number(value: Any, where: str) -> float:
-    """A finite figure of 0 and more. Raises AcceleratorError: it is none."""
+    """Return a finite figure of 0 and more. Raises AcceleratorError: it is none."""
     try:
         figure = float(value)
     except (TypeError, ValueError):
@@ -302,7 +302,7 @@ _LONGEST = 500
 
 
 def value_of(given: Any, names: Mapping[str, Any]) -> Any:
-    """A number where ``given`` is the text of an expression over numbers; else ``given`` itself.
+    """Evaluate ``given`` if it is the text of an expression over numbers; else return it.
 
     Args:
         given: a number, or a text such as "width * n_words", "ceil(log2(depth))" or "45nm".

@@ -141,7 +141,7 @@ def _table(name: str, table: _Table) -> Table:
 
 
 def find_microcontroller(name: str) -> Table:
-    """A table of `microcontrollers`.
+    """Return a table of `microcontrollers`.
 
     Raises:
         PlatformError: there is none of this name; the text has the nearest.

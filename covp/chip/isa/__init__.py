@@ -34,7 +34,7 @@ class Isa:
 
     @classmethod
     def parse(cls, text: str) -> Isa:
-        """The instruction set of "rv32imc" or "armv7e-m+dsp+fpu".
+        """Return the instruction set of "rv32imc" or "armv7e-m+dsp+fpu".
 
         Raises:
             PlatformError: there is no such profile or extension.

@@ -57,5 +57,5 @@ class Architecture:
         return (*self.registers, *pc, *filter(None, [self.status]))
 
     def emulator_name(self, register: str) -> str:
-        """The name of the emulator's constant of a register, such as UC_RISCV_REG_X2 of "sp"."""
+        """Return the emulator's name of a register's constant, such as UC_RISCV_REG_X2 of "sp"."""
         return self.emulator + self.emulator_names.get(register, register.upper())

@@ -40,7 +40,7 @@ NO_FPU_FRAME, PADDED = 1 << 4, 1 << 9
 
 
 def exception_frame_bytes(how: int, status: int) -> int:
-    """The size in bytes of what was stacked.
+    """Return the size in bytes of what was stacked.
 
     Args:
         how: EXC_RETURN; 0: it is not known, and the frame has no floats.

@@ -50,7 +50,7 @@ class Cache(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prefetch: bool = False
 
     def transfer_cycles(self, wait_states: int) -> int:
-        """Cycles until a missing line is there.
+        """Return cycles until a missing line is there.
 
         Args:
             wait_states: of a transfer.
@@ -83,7 +83,7 @@ class GhostCache(NamedTuple):
 
 
 def cache_problem(cache: Cache, size: int) -> str | None:
-    """The rule that a cache's shape breaks, as the text after its key; None where it breaks none.
+    """Return the rule that a cache's shape breaks, as the text after its key; or None.
 
     Args:
         cache: as in the platform file.

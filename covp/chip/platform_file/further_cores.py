@@ -41,7 +41,7 @@ class FurtherCore(
 def cores_problem(
     cores: Sequence[FurtherCore], shared: Sequence[str], kinds: Mapping[str, str], clock_hz: int
 ) -> str | None:
-    """The first broken rule on further cores and shared memory, as "key: reason"; or None.
+    """Return the first broken rule on further cores and shared memory, as "key: reason"; or None.
 
     Args:
         cores, shared, clock_hz: of the platform.

@@ -70,7 +70,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
 
 @functools.lru_cache(maxsize=256)
 def parse_size(size: int | str) -> int:
-    """Bytes of 4096, "320K", "1M", "64 KiB".
+    """Return bytes of 4096, "320K", "1M", "64 KiB".
 
     Raises:
         ValueError: not a size.
@@ -88,7 +88,7 @@ def parse_size(size: int | str) -> int:
 def join_regions(
     memory: tuple[Region, ...], apart: Collection[str] = frozenset()
 ) -> tuple[Region, ...]:
-    """Regions that lie next to each other and are alike as one, such as two banks of a flash.
+    """Join regions that are adjacent and alike, such as two banks of a flash.
 
     It stands where its first part was listed; its name is those of the parts in the order of their
     addresses, joined by "_".

@@ -108,7 +108,7 @@ class Platform(
         return tuple(region for region in self.memory if region.name not in named)
 
     def seen_by(self, core: str) -> Platform:
-        """The platform as a core sees it: its own memory first, then all other.
+        """Return the platform as a core sees it: its own memory first, then all other.
 
         Args:
             core: one of `core_names`.
@@ -124,7 +124,7 @@ class Platform(
         )
 
     def for_core(self, core: str) -> Platform:
-        """The platform of a core's programs: with its own memory alone, and its clock.
+        """Return the platform of a core's programs: with its own memory alone, and its clock.
 
         Args:
             core: one of `core_names`.
@@ -204,12 +204,12 @@ class Platform(
         return parse_size(self.stack)
 
     def region_of(self, address: int, size: int = 1) -> Region | None:
-        """The memory region that holds all of ``size`` bytes from ``address``, or None."""
+        """Return the memory region that holds all of ``size`` bytes from ``address``, or None."""
         return next((region for region in self.memory if region.holds(address, size)), None)
 
 
 def _seen_line(config: PeripheralConfig, core: str) -> PeripheralConfig:
-    """A peripheral as a core sees it; a line that leads to another core is not connected."""
+    """Return a peripheral as a core sees it; a line that leads to another core is not connected."""
     return msgspec.structs.replace(
         config, core=FIRST, irq=config.irq if config.core == core else None
     )
@@ -217,5 +217,5 @@ def _seen_line(config: PeripheralConfig, core: str) -> PeripheralConfig:
 
 @functools.lru_cache(maxsize=64)
 def _with_timing(core: Core, timing: str | None) -> Core:
-    """A core with another timing model."""
+    """Return a core with another timing model."""
     return core if timing is None else dataclasses.replace(core, timing=timing)

@@ -23,17 +23,17 @@ _ALIASES = re.compile(r"^aliases: \[(.+)\]$", re.MULTILINE)
 
 
 def platforms_dir() -> Path:
-    """The folder of the platform files that come with covp."""
+    """Return the folder of the platform files that come with covp."""
     return Path(__file__).parents[2] / "platforms"
 
 
 def platform_names() -> list[str]:
-    """Names of the platforms there are: covp's, `platform_aliases`, those of other packages."""
+    """Return the names of all platforms: covp's, `platform_aliases`, those of other packages."""
     return sorted({*_file_names(), *platform_aliases(), *single(PLATFORMS)})
 
 
 def every_platform() -> list[Platform]:
-    """The platforms there are, each once, without this machine."""
+    """Return the platforms there are, each once, without this machine."""
     others = {"host", *platform_aliases()}
     return [load_platform(name) for name in platform_names() if name not in others]
 
@@ -54,7 +54,7 @@ def platform_aliases() -> dict[str, str]:
 
 
 def load_platform(name: str | Path | Platform) -> Platform:
-    """A platform by name or by the path of its YAML file.
+    """Return a platform by name or by the path of its YAML file.
 
     By an alias it is the same platform with that name, so that results bear the requested name.
 

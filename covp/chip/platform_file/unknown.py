@@ -47,7 +47,7 @@ def advice(name: str, known: Sequence[str], folder: Path) -> str:
 
 
 def _longer(name: str, known: Sequence[str]) -> list[str]:
-    """Names that the name is the beginning of, or that it holds; those most like it."""
+    """Return names that the name is the beginning of, or that it holds; those most like it."""
     plain = _letters(name)
     found = [
         each
@@ -60,7 +60,7 @@ def _longer(name: str, known: Sequence[str]) -> list[str]:
 
 
 def nearest_core(name: str, folder: Path) -> tuple[str | None, str | None]:
-    """The core of covp's that is nearest to a chip's, or the core that covp has none for.
+    """Return the core of covp's that is nearest to a chip's, or the core that covp has none for.
 
     Returns:
         The core's name and None, or None and what the chip has; both None for an unknown chip.
@@ -74,7 +74,7 @@ def nearest_core(name: str, folder: Path) -> tuple[str | None, str | None]:
 
 @functools.cache
 def _chips(folder: Path) -> tuple[tuple[str, str | None, str | None], ...]:
-    """The table: how names begin, the core of covp's, the core that is none."""
+    """Return the table: how names begin, the core of covp's, the core that is none."""
     rows = []
     for line in (folder / "chips.txt").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):

@@ -22,7 +22,7 @@ class _Unit(Protocol):
     """A page of registers."""
 
     def read(self, offset: int) -> int | None:
-        """The word at an offset; None: it is the device's."""
+        """Return the word at an offset; None: it is the device's."""
         ...
 
     def write(self, offset: int, value: int) -> bool:
@@ -66,7 +66,7 @@ class CortexMDebug:
             self._units[_DBGMCU] = _ChipSupport()
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError where a bus access would fail."""
+        """Read ``size`` bytes from ``address``. Raises DeviceError where a bus access would."""
         self.control.look()
         if not self._touches(address, size):
             return self.target.read_memory(address, size)

@@ -58,7 +58,7 @@ class BreakpointUnit:
         self._comparators = [0] * (self._code + literals)
 
     def read(self, offset: int) -> int | None:
-        """The register at an offset; None where there is none."""
+        """Return the register at an offset; None where there is none."""
         if offset == 0:
             return self._identity | self._enabled
         number = (offset - _FP_COMP) // 4
@@ -109,7 +109,7 @@ class WatchpointUnit:
         self._matched: set[int] = set()
 
     def read(self, offset: int) -> int | None:
-        """The register at an offset; None where it is not the comparators'."""
+        """Return the register at an offset; None where it is not the comparators'."""
         if offset == _DWT_CTRL:
             return self._device_word(offset) & 0x0FFFFFFF | len(self._comparators) << 28
         place = self._place(offset)

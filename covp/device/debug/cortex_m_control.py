@@ -82,7 +82,7 @@ class DebugControl:
     # -- the registers ------------------------------------------------------------------------
 
     def read(self, offset: int) -> int | None:
-        """The register at an offset of the system control space; None: it is the device's."""
+        """Return a register of the system control space by its offset; None: it is the device's."""
         if offset == _DHCSR:
             return self._status()
         if offset == _DFSR:
@@ -167,7 +167,7 @@ class DebugControl:
     # -- core registers -----------------------------------------------------------------------
 
     def read_core_register(self, number: int) -> int:
-        """A register by its DCRSR.REGSEL number; one that the core does not have is 0."""
+        """Return a register by its DCRSR.REGSEL number; one that the core does not have is 0."""
         if number == _PACKED:
             return sum(self._read_or_zero(name) << 8 * n for n, name in enumerate(_PACKED_NAMES))
         value = self._read_or_zero(_CORE_REGISTERS.get(number, ""))

@@ -52,7 +52,7 @@ class MemAp:
         self._tar = 0
 
     def read(self, register: int) -> int:
-        """An AP register. Raises DeviceError: the access failed."""
+        """Return an AP register. Raises DeviceError: the access failed."""
         if register == _DRW:
             return self._transfer(None)
         if _BD <= register < _BD + 16:

@@ -34,7 +34,7 @@ class GdbConsole:
             self._terminal.write(rest, is_error=False)
 
     def take(self) -> bytes:
-        """The output since the last call. From GDB's thread, while the core's may write."""
+        """Return the output since the last call. From GDB's thread, while the core's may write."""
         with self._lock:
             taken = bytes(self._pending)
             self._pending.clear()

@@ -63,7 +63,7 @@ class GdbPackets:
         }  # fmt: skip
 
     def answer(self, packet: bytes) -> bytes:
-        """The reply; empty for a packet that is not known."""
+        """Return the reply; empty for a packet that is not known."""
         work = self._letters.get(packet[:1])
         if work is None:
             return UNKNOWN
@@ -194,7 +194,7 @@ class GdbPackets:
 
 
 def number(text: bytes) -> int:
-    """A hexadecimal number of up to 32 bits. Raises ValueError."""
+    """Return a hexadecimal number of up to 32 bits. Raises ValueError."""
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"{text!r} is not a number")
     return int(text, 16)
@@ -207,7 +207,7 @@ def numbers(text: bytes) -> tuple[int, int]:
 
 
 def unhex(text: bytes) -> bytes:
-    """The bytes of hexadecimal digits. Raises ValueError."""
+    """Return the bytes of hexadecimal digits. Raises ValueError."""
     return binascii.unhexlify(text)
 
 

@@ -38,12 +38,12 @@ INTERRUPTED = b"T02thread:1;"
 
 
 def at_breakpoint(name: bytes) -> bytes:
-    """The T packet for a core that is halted at a breakpoint, ``swbreak`` or ``hwbreak``."""
+    """Return the T packet for a core that is halted at a breakpoint, ``swbreak`` or ``hwbreak``."""
     return b"T%02x%s:;thread:1;" % (_SIGTRAP, name)
 
 
 def stop_reply(target: DebugTarget, breakpoints: GdbBreakpoints) -> bytes:
-    """The T packet for a halted core."""
+    """Return the T packet for a halted core."""
     signal, why = _signal(target), b""
     if target.reason is HaltReason.BREAKPOINT:
         name = breakpoints.at(target.read_register("pc"))
@@ -56,7 +56,7 @@ def stop_reply(target: DebugTarget, breakpoints: GdbBreakpoints) -> bytes:
 
 
 def end_text(end: DeviceFault | ProgramExit) -> str:
-    """The line for GDB's console."""
+    """Return the line for GDB's console."""
     return f"covp: {end}\n"
 
 
@@ -89,7 +89,7 @@ class GdbLink:
         self._sent = b""
 
     def receive(self) -> bytes | None:
-        """The next packet; None for the interrupt byte. Raises Closed."""
+        """Return the next packet; None for the interrupt byte. Raises Closed."""
         while not self._waiting:
             self._take(None)
         return self._waiting.popleft()
@@ -316,7 +316,7 @@ class _Conversation:
 
 
 def _v_cont(rest: bytes) -> _Resume | None:
-    """The first action of vCont: there is one thread. None for other v packets."""
+    """Return the first action of vCont: there is one thread. None for other v packets."""
     word, _, actions = rest.partition(b";")
     if word != b"Cont":
         return None

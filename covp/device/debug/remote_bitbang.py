@@ -137,7 +137,7 @@ PROTOCOLS: dict[str, Callable[[DebugTarget, Log], Callable[[socket.socket], None
 def debug_port(
     name: str, target: DebugTarget, log: Log = lambda line: None
 ) -> Callable[[socket.socket], None]:
-    """The handler of a `DebugServer`; ``log`` is called with lines that the debugger cannot show.
+    """Return the handler of a `DebugServer`; ``log`` gets lines that the debugger cannot show.
 
     Raises UsageError: no such protocol, or not for this core.
     """

@@ -67,7 +67,7 @@ class DebugModule:
         self._sbaddress = self._sbdata = 0
 
     def read(self, address: int) -> int:
-        """A register of the module; those that do not exist are zero."""
+        """Return a register of the module; those that do not exist are zero."""
         if address == _SBDATA0:
             return self._read_bus_data()
         readers: dict[int, Callable[[], int]] = {
@@ -225,7 +225,7 @@ class DebugModule:
     # -- system bus ---------------------------------------------------------------------------
 
     def _width(self) -> int:
-        """Bytes of an access; 0 sets the error for sizes that there are not."""
+        """Return bytes of an access; 0 sets the error for sizes that there are not."""
         code = self._sbcs >> 17 & 7
         if code > 2:
             self._sberror = 4

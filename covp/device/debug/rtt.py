@@ -79,7 +79,7 @@ class Rtt:
         return self.address is not None
 
     def read(self, channel: int = 0) -> bytes:
-        """All that the program has written to an up buffer since the last call.
+        """Return all that the program has written to an up buffer since the last call.
 
         Raises:
             DeviceError: there is no such buffer, or the control block is damaged.
@@ -120,7 +120,7 @@ class Rtt:
         return count
 
     def names(self) -> tuple[list[str], list[str]]:
-        """The names of the up and of the down buffers, "" for those without one."""
+        """Return the names of the up and of the down buffers, "" for those without one."""
         ups, downs = self._counts()
         found = [self._name(self._describe(number)) for number in range(ups + downs)]
         return found[:ups], found[ups:]

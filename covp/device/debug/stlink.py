@@ -216,7 +216,7 @@ def _done(arguments: bytes, data: bytes) -> bytes:
 
 
 def _device_info(index: int, size: int) -> bytes:
-    """The answer to GET_DEV_INFO; ``size`` is that of the client's structure."""
+    """Return the answer to GET_DEV_INFO; ``size`` is that of the client's structure."""
     if index != 0 or size > _MOST_BYTES:
         return struct.pack("<I", _BAD_PARAMETER)
     info = struct.pack("<I32s2HB", _DEVICE, _SERIAL, _VENDOR, _PRODUCT, 0)

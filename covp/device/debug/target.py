@@ -173,7 +173,7 @@ class DebugTarget(Owned):
     # -- registers and memory -----------------------------------------------------------------
 
     def read_register(self, name: str) -> int:
-        """A register by name; see `CoreRegisters`. Raises DeviceError: no such register."""
+        """Return a register by name; see `CoreRegisters`. Raises DeviceError: no such register."""
         with self._still():
             return self._registers.read(name)
 

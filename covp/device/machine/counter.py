@@ -353,7 +353,7 @@ class Counter:
         return number
 
     def patch(self, number: int, quiet: bool = False) -> int:
-        """The bits that stand in memory for a custom instruction.
+        """Return the bits that stand in memory for a custom instruction.
 
         ``quiet``: of one that writes no register and is followed by another one.
         """
@@ -386,7 +386,7 @@ class Counter:
         return bool(self._library.machine_ran_last(self._machine, address))
 
     def opcode(self, address: int) -> int:
-        """The bits of the instruction at an address; 0 outside the memory."""
+        """Return the bits of the instruction at an address; 0 outside the memory."""
         return int(self._library.machine_opcode(self._machine, address))
 
     def may_have_code(self, address: int, size: int) -> bool:
@@ -435,7 +435,7 @@ class Counter:
         self.state.explains = on
 
     def buckets(self) -> list[Totals]:
-        """The counts of each bucket."""
+        """Return the counts of each bucket."""
         counts = self._counts
         if not counts:
             return []
@@ -466,7 +466,7 @@ class Counter:
         return (SpendingItem * (self._bucket_count * self._function_count))()
 
     def phase(self) -> tuple[int, int]:
-        """The current bucket, and the total of cycles at which it had spent none."""
+        """Return the current bucket, and the total of cycles at which it had spent none."""
         origin = u64()
         bucket = self._library.machine_phase(self._machine, ctypes.byref(origin))
         return int(bucket), ctypes.c_int64(origin.value).value
@@ -505,7 +505,7 @@ class Counter:
         return [block for block in self.trace().blocks if block.count]
 
     def trace(self) -> Trace:
-        """All that was executed so far.
+        """Return all that was executed so far.
 
         `Trace.since` gives a part of it, in which no state may have been loaded. Edges that start
         at returns and jumps to registers are in it as far as `trace_edges` was on.

@@ -137,7 +137,7 @@ class CustomInstructions:
             ctypes.memset(unit.state, 0, ctypes.sizeof(unit.state))
 
     def save_state(self) -> CustomState:
-        """The units' state and the patched addresses; the patches themselves are in memory."""
+        """Return the units' state and the patched addresses; memory has the patches."""
         return CustomState(
             {name: (unit.instructions, bytes(unit.state)) for name, unit in self._units.items()},
             dict(self._bits),
@@ -249,7 +249,7 @@ class CustomInstructions:
         self._store(address, self._counter.patch(self._numbers[bits], quiet))
 
     def original(self, address: int, data: bytes) -> bytes:
-        """Bytes read from memory, as the program wrote them."""
+        """Return bytes read from memory, as the program wrote them."""
         for place in self._patches_in(address, len(data)):
             whole = bytearray(data)
             for at, byte in enumerate(self._bits[place].to_bytes(4, "little"), place - address):

@@ -230,7 +230,7 @@ class EmulatedCore:
         self.own.reset()
 
     def line(self, name: str, number: int | None) -> InterruptLine:
-        """The interrupt request line ``number`` for the peripheral ``name``.
+        """Return the interrupt request line ``number`` for the peripheral ``name``.
 
         Raises:
             PlatformError: the core has no such line.
@@ -245,7 +245,7 @@ class EmulatedCore:
     # -- registers ----------------------------------------------------------------------------
 
     def read_register(self, name: str) -> int:
-        """A register by the name a debugger shows: r0..r12, sp, lr, pc, xpsr; ra, sp, a0 ..."""
+        """Read a register by a debugger's name: r0..r12, sp, lr, pc, xpsr; ra, sp, a0 ..."""
         return int(self.engine.reg_read(self._register(name)))
 
     def write_register(self, name: str, value: int) -> None:
@@ -260,7 +260,7 @@ class EmulatedCore:
         self.engine.reg_write(self._register(name), value & 0xFFFFFFFF)
 
     def registers(self) -> dict[str, int]:
-        """All general registers and the pc."""
+        """Return all general registers and the pc."""
         return read_registers(self.engine, self.core.architecture)
 
     def _register(self, name: str) -> int:
@@ -297,14 +297,14 @@ class EmulatedCore:
         self.counter.wait(-(-ticks // self.divider))
 
     def phase(self) -> tuple[int, int]:
-        """The current phase, and the cycles spent in it since phases were set."""
+        """Return the current phase, and the cycles spent in it since phases were set."""
         phase, origin = self.counter.phase()
         return phase, self.cycles - origin
 
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> CoreState:
-        """All but memory that the next instruction depends on. Only while it does not run.
+        """Return all but memory that the next instruction depends on. Only while it does not run.
 
         Events fire between blocks of code, so these have to be the same after it as after
         `load_state`: blocks that were split are forgotten, by both. All others depend on nothing

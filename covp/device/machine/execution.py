@@ -144,7 +144,7 @@ class Execution:
         self._counter.limit_cycles(self._own_cycle(cycle if end is None else min(cycle, end)))
 
     def _own_cycle(self, cycle: int) -> int:
-        """The core's first cycle that does not lie before one of the clock."""
+        """Return the core's first cycle that does not lie before one of the clock."""
         return -(-cycle // self._divider)
 
     # -- one run ------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ class Execution:
         raise fault
 
     def _attend(self, end: RunEnd) -> int | None:
-        """The counter stopped before a block with an instruction that is not to be run as it is."""
+        """Handle a stop of the counter before a block with an instruction not to be run as it is."""
         state, pc = self._counter.state, end.pc
         if not state.special:
             return None
@@ -389,7 +389,7 @@ class Execution:
                 return next_pc
 
     def _size(self, pc: int) -> int:
-        """Bytes of the instruction at ``pc``."""
+        """Return bytes of the instruction at ``pc``."""
         bits = self._counter.opcode(pc)
         is_short = bits <= 0xFFFF if self._is_arm else bits & 3 != 3
         return 2 if is_short else 4

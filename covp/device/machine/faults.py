@@ -67,7 +67,7 @@ class FaultReader:
         self._is_arm = core.architecture == "arm"
 
     def fault(self, pc: int, sp: int, status: int) -> DeviceFault:
-        """The fault that ended a run with the core's pc and sp."""
+        """Return the fault that ended a run with the core's pc and sp."""
         if status in _PERMISSIONS:
             return self._access(pc, sp, _PERMISSIONS[status])
         if self._counter.state.interrupt:
@@ -80,7 +80,7 @@ class FaultReader:
         return DeviceFault("emulator stop", pc=pc, detail=f"Unicorn's status {status}")
 
     def misaligned_fault(self, pc: int) -> DeviceFault:
-        """The fault of the misaligned access that the counter found at ``pc``."""
+        """Return the fault of the misaligned access that the counter found at ``pc``."""
         state = self._counter.state
         return DeviceFault(
             "misaligned access",
@@ -91,12 +91,12 @@ class FaultReader:
         )
 
     def illegal(self, pc: int) -> DeviceFault:
-        """The fault of an instruction that the emulator executes and the core does not have."""
+        """Return the fault of an instruction that the emulator executes but the core lacks."""
         detail = f"opcode 0x{self._counter.opcode(pc):x}: {self._core.name} does not have it"
         return DeviceFault("illegal instruction", pc=pc, detail=detail)
 
     def _unaligned_fault(self, pc: int) -> DeviceFault:
-        """The emulator itself found the misaligned access at ``pc``, and does not say where."""
+        """Return the fault of a misaligned access at ``pc`` that the emulator found, not saying where."""
         state = self._counter.state
         found = aligned_access(self._counter.opcode(pc), self._register)
         if found is None:

@@ -109,7 +109,7 @@ class MmioPort:
         self._engine.ctl(uc.UC_CTL_TLB_FLUSH, uc.UC_CTL_IO_WRITE)
 
     def read(self, address: int, size: int) -> int:
-        """A debugger's load. Raises DeviceFault where a load of the core would."""
+        """Return a debugger's load. Raises DeviceFault where a load of the core would."""
         base, peripheral = self._find(address, size, is_store=False)
         return peripheral.read_register(address - base, size)
 
@@ -277,7 +277,7 @@ class MmioPort:
         return self._stored or self.locating or self.pending is not None
 
     def take_pending(self) -> BaseException | None:
-        """The error that a model raised, once."""
+        """Return the error that a model raised, once."""
         error, self.pending = self.pending, None
         return error
 
@@ -322,7 +322,7 @@ class MmioPort:
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> MmioState:
-        """All that the next access depends on; `pending` and `locating` never outlast a run."""
+        """Return what the next access depends on; `pending` and `locating` never outlast a run."""
         return MmioState(self._last_access, self._polled, self._polls)
 
     def load_state(self, state: MmioState) -> None:

@@ -153,7 +153,7 @@ def _pack_regions(slot: NativeCache, cache: Cache, platform: Platform) -> None:
 
 
 def uncached_waits(platform: Platform) -> list[WaitStates]:
-    """The wait states of each region that a core meets without caches.
+    """Return the wait states of each region that a core meets without caches.
 
     What goes through a cache waits for the cache instead.
     """

@@ -165,7 +165,7 @@ def pack_specials(specials: tuple[Special, ...]) -> ctypes.Array[_Special]:
 
 @functools.lru_cache(maxsize=1)
 def counter_library() -> ctypes.CDLL:
-    """The native side, compiled on first use."""
+    """Return the native side, compiled on first use."""
     path = compile_for_host(
         "counter", "the instruction counter", [_SOURCE], PLAIN_LIBRARY, headers=_HEADERS
     )

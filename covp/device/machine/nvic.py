@@ -162,7 +162,7 @@ class Nvic:
         return vector & ~1
 
     def _frame(self, pc: int) -> _Frame:
-        """The frame that an exception now saves; nothing is changed."""
+        """Return the frame that an exception now saves; nothing is changed."""
         control, sp = self._read("CONTROL"), self._read("SP")
         thread = not self.active
         process = thread and bool(control & _SPSEL)
@@ -227,7 +227,7 @@ class Nvic:
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> object:
-        """Everything but the core's registers."""
+        """Return everything but the core's registers."""
         return (
             *(frozenset(self.pending), tuple(self.active), frozenset(self.enabled)),
             *(frozenset(self.levels), dict(self.priorities)),
@@ -245,7 +245,7 @@ class Nvic:
     # -----------------------------------------------------------------------------------------
 
     def _first(self) -> int | None:
-        """The most urgent pending exception that is enabled; the lowest number of equals."""
+        """Return the most urgent pending exception that is enabled; the lowest number of equals."""
         if not self.pending:
             return None
         ready = [e for e in self.pending if e < FIRST_LINE or e in self.enabled]
@@ -256,7 +256,7 @@ class Nvic:
         return priority if priority < 0 else priority >> (self.priority_group + 1)
 
     def _running_priority(self, masked: bool = True) -> int:
-        """The group priority that an exception has to be more urgent than."""
+        """Return the group priority that an exception has to be more urgent than."""
         level = min([self._group(e) for e in self.active], default=_LOWEST)
         if self._has_masks:
             base = self._read("BASEPRI") & self._mask

@@ -27,7 +27,7 @@ _STEPS = (0x01010101, 0x03050709)
 
 
 def find_registers(engine: Uc) -> int | None:
-    """The host address of x0 of an RV32 engine, followed by x1, ...; None if it cannot be known.
+    """Find the host address of x0 of an RV32 engine, followed by x1, ...; None: unknown.
 
     The registers keep their values.
     """
@@ -78,7 +78,7 @@ def _is_alive(engine: Uc, address: int) -> bool:
 
 
 def _read(memory: int, address: int, size: int) -> bytes:
-    """The readable bytes from there: fewer at the end of a mapping, none outside."""
+    """Return the readable bytes from there: fewer at the end of a mapping, none outside."""
     try:
         return os.pread(memory, size, address) if 0 < address < 1 << 63 else b""
     except OSError:

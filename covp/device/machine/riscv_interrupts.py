@@ -70,7 +70,7 @@ class RiscvInterrupts:
         self._write("MSTATUS", self._read("MSTATUS") & ~_MIE)
 
     def save_state(self) -> object:
-        """The lines that are up, and the requests; the rest is in the core's registers."""
+        """Return the lines that are up, and the requests; the rest is in the core's registers."""
         return frozenset(self._high), frozenset(self._pulsed)
 
     def load_state(self, state: object) -> None:

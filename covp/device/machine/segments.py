@@ -72,7 +72,7 @@ class SegmentLog:
         self._library.machine_cut(self._machine, kind, self._is_running())
 
     def segments(self, trace: Trace) -> Segments:
-        """All segments up to the latest cut.
+        """Return all segments up to the latest cut.
 
         Args:
             trace: of the same core, with every block that ran.
@@ -106,5 +106,5 @@ class SegmentLog:
 
 
 def _table(items: ctypes.Array[Any], count: int) -> NDArray[Any]:
-    """Structures as a numpy array of records, copied."""
+    """Return structures as a numpy array of records, copied."""
     return np.array(np.ctypeslib.as_array(items)[:count])

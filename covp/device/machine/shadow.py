@@ -104,7 +104,7 @@ class Shadow:
         return states
 
     def undefined_bits(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The bits without a value of ``size`` bytes from ``address``; shape (size,)."""
+        """Return the bits without a value of ``size`` bytes from ``address``; shape (size,)."""
         bits = np.zeros(size, np.uint8)
         self._library.machine_get_undefined(
             self._machine, address, size, bits.ctypes.data_as(pointer)

@@ -58,7 +58,7 @@ class Sleep:
                 raise self.endless()
 
     def endless(self) -> DeviceFault:
-        """The fault of a core that nothing will wake."""
+        """Return the fault of a core that nothing will wake."""
         return DeviceFault(
             "endless sleep",
             pc=self.wfi,

@@ -127,7 +127,7 @@ class StoreLog:
 
 @functools.lru_cache(maxsize=1)
 def _library() -> ctypes.CDLL:
-    """The native side, compiled on first use."""
+    """Return the native side, compiled on first use."""
     path = compile_for_host("store_log", "the log of stores", [_SOURCE], PLAIN_LIBRARY)
     library = ctypes.CDLL(str(path))
     library.store_log_bytes.restype = ctypes.c_uint64

@@ -73,7 +73,7 @@ _NO_WAVES = ("-DVM_TRACE=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=0", "-DCOVP_WAV
 
 
 def library_of(core: Core, wave: str = "") -> Path:
-    """The library with the core's model, made on first use in about ten seconds.
+    """Return the library with the core's model, made on first use in about ten seconds.
 
     Args:
         core: whose RTL it is.

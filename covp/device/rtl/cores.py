@@ -53,7 +53,7 @@ class RtlCore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def rtl_names() -> list[str]:
-    """Names of the cores of covp that there is RTL of."""
+    """Return names of the cores of covp that there is RTL of."""
     return [core.name for core in all_cores() if has_rtl(core)]
 
 
@@ -63,7 +63,7 @@ def has_rtl(core: Core) -> bool:
 
 
 def rtl_packages() -> dict[str, list[str]]:
-    """The package with the sources of each core to the cores that it has."""
+    """Return the package with the sources of each core to the cores that it has."""
     packages: dict[str, list[str]] = {}
     for name in rtl_names():
         packages.setdefault(rtl_of(find_core(name)).package, []).append(name)
@@ -71,7 +71,7 @@ def rtl_packages() -> dict[str, list[str]]:
 
 
 def rtl_of(core: Core) -> RtlCore:
-    """The RTL of a core.
+    """Return the RTL of a core.
 
     Raises:
         PlatformError: there is none of that core, or a file says it wrongly.
@@ -114,5 +114,5 @@ def _read_folder(folder: Path) -> dict[str, Any]:
 
 
 def _own(folder: Path, name: object) -> object:
-    """A file of the folder by its path; one of the package as it is."""
+    """Return a file of the folder by its path; one of the package as it is."""
     return str(folder / name) if isinstance(name, str) and name.startswith("./") else name

@@ -106,7 +106,7 @@ class RtlDevice(Closing):
         return Sources(Source("exact"), self._source)
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         return self._memory(address, size).read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
@@ -191,7 +191,7 @@ class RtlDevice(Closing):
         return DeviceFault(kind, pc=state.pc, detail=detail)
 
     def _explain(self, fault: DeviceFault) -> DeviceFault:
-        """The fault with what is known of the core, and names of its code."""
+        """Return the fault with what is known of the core, and names of its code."""
         self.model.look()
         state = self.model.state
         fault.registers = {"sp": state.sp, "ra": state.ra}
@@ -286,7 +286,7 @@ class RtlDevice(Closing):
         self.model.set_phases(markers)
 
     def current_phase(self) -> int:
-        """The phase that is current now, also after a fault."""
+        """Return the phase that is current now, also after a fault."""
         return self.model.state.phase
 
     def add_debug_info(self, elf: str | bytes) -> None:
@@ -302,7 +302,7 @@ class RtlDevice(Closing):
         return self.symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         architecture = self.platform.core.architecture
         return call_stack(self.symbols, architecture, pc, registers, self.read)
 

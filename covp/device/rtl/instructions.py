@@ -70,7 +70,7 @@ class RtlInstructions:
             ctypes.memset(unit.state, 0, ctypes.sizeof(unit.state))
 
     def save_state(self) -> dict[str, bytes]:
-        """The state of each unit."""
+        """Return the state of each unit."""
         return {name: bytes(unit.state) for name, unit in self._units.items()}
 
     def load_state(self, state: Mapping[str, bytes]) -> None:

@@ -192,14 +192,14 @@ class RtlModel:
         )
 
     def phases(self) -> tuple[PhaseCount, ...]:
-        """The counts of every phase up to the latest event that was no access."""
+        """Return the counts of every phase up to the latest event that was no access."""
         counts = self._library.covp_rtl_phases(self._handle)
         return tuple(
             PhaseCount(counts[i].instructions, counts[i].cycles) for i in range(self._kinds)
         )
 
     def spent(self) -> int:
-        """Cycles in the current phase before `State.phase_start`."""
+        """Return cycles in the current phase before `State.phase_start`."""
         return int(self._library.covp_rtl_phases(self._handle)[self.state.phase].cycles)
 
     def set_instruction(self, number: int, function: int, state: int, cycles: int) -> None:

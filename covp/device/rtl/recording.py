@@ -82,7 +82,7 @@ class RtlRecording:
             self.recorded = Recorded(self.wave, cycles, of)
 
     def _folder(self) -> TemporaryFolder:
-        """A temporary folder beside the file."""
+        """Return a temporary folder beside the file."""
         try:
             if self._target.exists() and not stat.S_ISREG(self._target.stat().st_mode):
                 raise UsageError(f"{self.wave.file}: cannot be written: it is not a regular file")

@@ -42,7 +42,7 @@ def find_verilator() -> Verilator:
 
 
 def sources_of(package: str) -> Path:
-    """The folder with the Verilog of a package ``pythondata-cpu-...``.
+    """Return the folder with the Verilog of a package ``pythondata-cpu-...``.
 
     Raises:
         ToolchainError: it is not installed.

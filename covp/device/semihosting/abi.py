@@ -66,7 +66,7 @@ _SLLI_EBREAK_SRAI = bytes.fromhex("1310f001 73001000 13507040")
 
 
 def call_bytes(architecture: str, pc: int, read: Callable[[int, int], bytes]) -> int:
-    """The size in bytes of the semihosting call at ``pc``; 0 where the instruction is another.
+    """Return the bytes of the semihosting call at ``pc``; 0 where the instruction is another.
 
     Args:
         architecture: of the core.

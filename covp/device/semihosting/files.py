@@ -121,7 +121,7 @@ class HostFiles:
         self._open: dict[int, OpenFile] = {}
 
     def open(self, name: str, mode: int) -> int:
-        """A new handle.
+        """Return a new handle.
 
         Args:
             name: a file, ``:tt`` or ``:semihosting-features``.
@@ -148,7 +148,7 @@ class HostFiles:
         return _Stored(io.FileIO(self.path(name), _MODES[mode // 2]))
 
     def path(self, name: str) -> Path:
-        """The host file of that name. Raises OSError: it lies outside the folder."""
+        """Return the host file of that name. Raises OSError: it lies outside the folder."""
         if self._folder is None:
             raise OSError(errno.EACCES, "no folder is given to the program")
         try:
@@ -164,7 +164,7 @@ class HostFiles:
         return found
 
     def __getitem__(self, handle: int) -> OpenFile:
-        """The open file of a handle. Raises OSError: there is none."""
+        """Return the open file of a handle. Raises OSError: there is none."""
         if handle not in self._open:
             raise OSError(errno.EBADF, f"handle {handle} is not open")
         return self._open[handle]

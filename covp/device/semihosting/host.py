@@ -139,7 +139,7 @@ class Semihosting:
         return 0
 
     def _write(self, block: int) -> int:
-        """The number of bytes that are not written."""
+        """Return the number of bytes that are not written."""
         handle, address, size = self._words(block, 3)
         data = self._bytes(address, size)
         try:
@@ -149,7 +149,7 @@ class Semihosting:
             return size
 
     def _read(self, block: int) -> int | None:
-        """The number of bytes that are not filled; all of them: the end of the file."""
+        """Return the number of bytes that are not filled; all of them: the end of the file."""
         handle, address, size = self._words(block, 3)
         if size:
             self._bus.view(address, size)  # faults before anything is consumed

@@ -145,7 +145,7 @@ class Pattern:
 
     @classmethod
     def of(cls, text: str) -> Pattern:
-        """A pattern of 16 or 32 of `LETTERS`; spaces mean nothing."""
+        """Return a pattern of 16 or 32 of `LETTERS`; spaces mean nothing."""
         bits = text.replace(" ", "")
         return cls(
             bytes=len(bits) // 8,
@@ -165,13 +165,13 @@ def _fields(bits: str, letters: str) -> tuple[Field, ...]:
 
 
 def _bits(pattern: str, digits: str) -> int:
-    """The bits of a pattern that are one of the digits."""
+    """Return the bits of a pattern that are one of the digits."""
     return int("".join("1" if digit in digits else "0" for digit in pattern), 2)
 
 
 @functools.cache
 def load_instructions(name: str) -> InstructionSet:
-    """The instruction set of that name. Raises PlatformError: there is none."""
+    """Return the instruction set of that name. Raises PlatformError: there is none."""
     path = _FOLDER / f"{name}.yaml"
     if not path.is_file():
         known = [file.stem for file in _FOLDER.glob("*.yaml")]
@@ -180,7 +180,7 @@ def load_instructions(name: str) -> InstructionSet:
 
 
 def read_yaml(path: Path, kind: type[_Kind]) -> _Kind:
-    """The content of a YAML file.
+    """Return the content of a YAML file.
 
     Args:
         path: of the file.

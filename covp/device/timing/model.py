@@ -277,12 +277,12 @@ _UNIT = ModelFile(source="one cycle per instruction", name="unit", assumes="an i
 
 
 def model_names() -> list[str]:
-    """Names of the timing models that come with covp."""
+    """Return names of the timing models that come with covp."""
     return sorted([*timing_files(), _UNIT.name])
 
 
 def load_timing(name: str) -> TimingModel:
-    """A timing model by name, by the path of its YAML file, or "path/to/file.py:NAME".
+    """Return a timing model by name, by the path of its YAML file, or "path/to/file.py:NAME".
 
     NAME is a `TimingModel` in a Python file, or a class or function without parameters that gives
     one.
@@ -296,7 +296,7 @@ def load_timing(name: str) -> TimingModel:
 
 
 def _of_python(path: str, name: str) -> TimingModel:
-    """A user's own, see `load_timing`."""
+    """Return a user's own, see `load_timing`."""
     if not Path(path).is_file():
         raise PlatformError(f"{path}: no such timing model file")
     module = plugins.load_file(path, PlatformError)
@@ -312,7 +312,7 @@ def _of_python(path: str, name: str) -> TimingModel:
 
 
 def load_file(name: str) -> ModelFile:
-    """The content of a model's file, by name or path.
+    """Return the content of a model's file, by name or path.
 
     Raises:
         PlatformError: unknown name, unreadable file, or a wrong key; the text says which.
@@ -335,12 +335,12 @@ def _is_path(name: str) -> bool:
 
 
 def instruction_sets(core: Core) -> tuple[str, ...]:
-    """The sets of classes that models of a core may use."""
+    """Return the sets of classes that models of a core may use."""
     return ("thumb",) if core.architecture == "arm" else ("rv32", "rv32i")
 
 
 def core_timing(core: Core) -> TimingModel:
-    """The timing model of a core; one cycle per instruction where there is none.
+    """Return the timing model of a core; one cycle per instruction where there is none.
 
     Raises:
         PlatformError: there is no such model, or it is of another instruction set.
@@ -383,7 +383,7 @@ def read_model(path: Path) -> TimingModel:
 
 
 def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
-    """A timing model of such a file's content.
+    """Return a timing model of such a file's content.
 
     Args:
         name: of the model.

@@ -165,7 +165,7 @@ Histories = Sequence[Sequence[Before]]
 def place_block(
     code: ctypes.Array[CodeItem], address: int, before: Histories, ends: int
 ) -> PlacedBlock:
-    """A block for `Pipeline.times`.
+    """Return a block for `Pipeline.times`.
 
     It holds addresses of the arrays, which have to live as long.
 
@@ -207,7 +207,7 @@ def _pack_rules(model: TimingModel) -> ctypes.Array[NativeRule]:
 
 @functools.lru_cache(maxsize=4096)
 def _pack_rule(rule: Rule, kinds: tuple[str, ...]) -> NativeRule:
-    """A rule for the native side; `kinds`: the classes in the order of `Timing.operands`."""
+    """Return a rule for the native side; `kinds`: the classes in the order of `Timing.operands`."""
     slot, pattern, kind = NativeRule(), rule.pattern, rule.kind
     slot.bytes, slot.mask, slot.match = pattern.bytes, pattern.mask, pattern.match
     slot.list = pattern.list if rule.by_places or not pattern.optional else 0
@@ -326,7 +326,7 @@ class Pipeline:
         before: Histories = (),
         ends: int = 0,
     ) -> BlockTime:
-        """The time of a block.
+        """Return the time of a block.
 
         Args:
             code: its instructions.
@@ -337,7 +337,7 @@ class Pipeline:
         return self.times((PlacedBlock * 1)(place_block(code, address, before, ends)))[0]
 
     def times(self, blocks: ctypes.Array[PlacedBlock]) -> ctypes.Array[BlockTime]:
-        """The times of many blocks."""
+        """Return the times of many blocks."""
         out = (BlockTime * len(blocks))()
         _library().timing_blocks(pointer(self.address), blocks, u64(len(blocks)), out)
         return out
@@ -366,7 +366,7 @@ class Pipeline:
     def path(
         self, blocks: Sequence[PathBlock], first: PlacedBlock, entry: int, ends: int, jumps: bool
     ) -> int:
-        """Cycles of blocks that run one after the other.
+        """Return cycles of blocks that run one after the other.
 
         Args:
             blocks: of the path.
@@ -396,7 +396,7 @@ class Pipeline:
 
 @functools.lru_cache(maxsize=1)
 def _library() -> ctypes.CDLL:
-    """The native side, compiled on first use."""
+    """Return the native side, compiled on first use."""
     path = compile_for_host("timing", "the timing models", [_SOURCE], headers=PIPELINE_HEADERS)
     library = ctypes.CDLL(str(path))
     library.timing_bytes.restype = u64

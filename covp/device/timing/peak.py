@@ -31,7 +31,7 @@ class CorePeak:
 
 @functools.cache
 def core_peak(core: Core) -> CorePeak:
-    """The roofs of a core: its fastest multiply-accumulate and load, repeated.
+    """Return the roofs of a core: its fastest multiply-accumulate and load, repeated.
 
     SMLAD multiplies two pairs of 16 bits and MLA one pair of 32 (Arm DDI0403E, A7.7); a core
     without them multiplies and adds in two instructions.

@@ -56,7 +56,7 @@ class Instruction:
 
 
 def pack(code: Sequence[Instruction]) -> bytes:
-    """Instructions as `BlockRuns.packed` has them."""
+    """Return instructions as `BlockRuns.packed` has them."""
     items = (CodeItem(i.bits, i.bytes, 0, 0, i.cycles is not None, i.cycles or 0) for i in code)
     return b"".join(bytes(item) for item in items)
 
@@ -107,7 +107,7 @@ class Runs:
         )
 
     def spent(self, cycles: RunCycles) -> Cycles:
-        """The cycles of all runs by cause, where one takes so many."""
+        """Return the cycles of all runs by cause, where one takes so many."""
         untaken = self.count - self.taken - self.ended
         return tuple(
             self.count * own + self.taken * taken + untaken * other
@@ -182,7 +182,7 @@ class BlockRuns:
         return sum(self.spent(self.cycles))
 
     def spent(self, cycles: tuple[RunCycles, ...]) -> Cycles:
-        """The cycles of all runs by cause, where one of each kind takes so many."""
+        """Return the cycles of all runs by cause, where one of each kind takes so many."""
         each = (
             runs.spent(one)
             for runs, one in zip(self.runs, cycles, strict=False)
@@ -253,7 +253,7 @@ class Trace:
         return {**found, **dict(zip(OTHER_CAUSES, (self.waited, self.exceptions), strict=True))}
 
     def since(self, earlier: Trace) -> Trace:
-        """The part that was executed after an earlier trace of the same device."""
+        """Return the part that was executed after an earlier trace of the same device."""
         return Trace(
             tuple(map(_block_since, self.blocks, _pad(earlier.blocks, len(self.blocks)))),
             _edges_since(self.edges, earlier.edges),
@@ -293,7 +293,7 @@ def _operands_since(
 
 
 def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> int:
-    """The cycles of a trace by a timing model.
+    """Return the cycles of a trace by a timing model.
 
     Waiting, exceptions and misses of caches take the cycles that they took in the run. Operands
     count as far as they were recorded: where the device's model asks for them, or while it traced
@@ -326,7 +326,7 @@ def _block_cycles(trace: Trace, block: BlockRuns, pipeline: Pipeline) -> tuple[R
 
 
 def _place(trace: Trace, number: int) -> PlacedCode:
-    """The block at a position."""
+    """Return the block at a position."""
     block = trace.blocks[number]
     items, before = block.items, histories(trace, block)
     place = place_block(items, block.address, before, block.ends)
@@ -349,7 +349,7 @@ def histories(trace: Trace, block: BlockRuns) -> list[list[Before]]:
 
 
 def past(blocks: Sequence[BlockRuns], way: Way | None, to: int) -> list[int]:
-    """The positions of the blocks that ran on a way, as far as they count, the oldest first.
+    """Return the positions of the blocks that ran on a way, as far as they count, the oldest first.
 
     Args:
         blocks: of the trace.
