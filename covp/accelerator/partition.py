@@ -64,7 +64,7 @@ def partition(
 def _placements(
     graph: Graph, chosen: Sequence[Candidate], costs: Mapping[Op, int | None]
 ) -> tuple[Placement, ...]:
-    """The core gets what is left; a layer is where its last operator is."""
+    """Return the placements: the core gets what is left; a layer is where its last operator is."""
     taken = {op for candidate in chosen for op in candidate.match.ops}
     layers = {c.match.op: Placement(c.match.ops, c.backend, c.match, c.cycles) for c in chosen} | {
         op: Placement((op,), cycles=costs[op]) for op in graph.ops if op not in taken

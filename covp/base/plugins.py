@@ -134,7 +134,7 @@ class _FileLoader(SourceFileLoader):
 
 
 def _lies_in(folder: Path, name: str) -> bool:
-    """True where a folder has a module or package of that name."""
+    """Return whether a folder has a module or package of that name."""
     return (folder / f"{name}.py").is_file() or (folder / name).is_dir()
 
 

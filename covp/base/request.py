@@ -150,7 +150,7 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
         return hash(tuple(v for v in msgspec.structs.astuple(self) if isinstance(v, str | int)))
 
     def for_graph(self) -> BuildOptions:
-        """Return the options for a graph that was read with them: what its file left open is set."""
+        """Return the options for a graph read with them: what its file left open is set."""
         return change_options(self, {"shapes": {}, "states": {}, "streaming": 0})
 
     def core_alone(self) -> BuildOptions:

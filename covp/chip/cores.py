@@ -169,7 +169,7 @@ def is_core_path(name: str) -> bool:
 
 
 def timing_file(timing: str | None) -> Path | None:
-    """Return the user's file of a timing model: YAML, or that of "path/to/file.py:NAME"; or None."""
+    """Return the user's file of a timing model: YAML, or that of "path/to/file.py:NAME"."""
     found = _TIMING_FILE.match(timing or "")
     return Path(found[2] or found[1]) if found else None
 

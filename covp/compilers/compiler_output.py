@@ -17,7 +17,7 @@ _LINKER = re.compile(r"^\S*\bld(?:\.lld)?: ?(?:error: )?(?:\S*/out\.elf )?")
 
 
 def first_error(stderr: str, tool: str) -> str:
-    """Return a compiler's or linker's first error as one line: "file.c:12: message" if it says so."""
+    """Return a compiler's or linker's first error as one line, with file and line if it says so."""
     for line in stderr.splitlines():
         found = _ERROR.match(line)
         if found:

@@ -60,7 +60,7 @@ class _Walk:
         self.values = {n: registers[name] for n, name in numbers if name in registers}
 
     def frames(self, pc: int) -> Iterator[tuple[str, ...]]:
-        """Yield the functions of each frame (inlined ones first), while there is a plausible next."""
+        """Yield the functions of each frame (inlined ones first), while the next is plausible."""
         place = pc  # an instruction of the frame: behind a call it is the one before
         interrupted = True
         while True:

@@ -231,7 +231,7 @@ class Board:
             core.forget_code(address, size)
 
     def _parts(self, address: int, size: int) -> list[tuple[Memory, int, int]]:
-        """Return the memories that hold ``size`` bytes from ``address``: start and bytes in each."""
+        """Return the memories that hold ``size`` bytes from ``address``, with start and bytes."""
         parts, at, end = [], address, address + size
         while True:
             found = (each for each in self.memories if each.region.holds(at, min(end - at, 1)))
@@ -381,7 +381,7 @@ class Board:
 
 
 def core_sources(core: Core, platform: Platform) -> Sources:
-    """Instructions are counted, cycles estimated by the core's timing model.
+    """Return where figures come from: instructions are counted, cycles estimated by a model.
 
     Args:
         core: the one that runs.

@@ -145,7 +145,7 @@ class HostProcess:
                 pipe.close()
 
     def _report(self, seconds: float) -> Report | None:
-        """The next one; None where it does not come in time."""
+        """Read the next report; None where it does not come in time."""
         assert self._child.stdout is not None
         poller = select.poll()
         poller.register(self._child.stdout, select.POLLIN)

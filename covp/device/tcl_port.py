@@ -129,7 +129,7 @@ class TclPort:
         return self._socket
 
     def _dead(self, step: str, why: str) -> DeviceError:
-        """A reply that comes late would be taken for the next one's: the connection ends."""
+        """Close the connection, as a late reply would be taken for the next one's."""
         self.close()
         return DeviceError(f"{self.transport}: {step}: {why}")
 

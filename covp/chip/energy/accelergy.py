@@ -196,7 +196,7 @@ def _components(node: Node, place: str, inherited: Values) -> Iterator[_Componen
 
 
 def _fill(own: Values, given: Values, names: Values | None = None) -> dict[str, Any]:
-    """Evaluate the attributes of ``own`` that are not ``given``, in any order, beside ``names``."""
+    """Evaluate attributes, ``given`` over ``own``, in any order, beside ``names``."""
     found = {**(names or {}), **own, **given}
     for _ in own:
         found = {key: value_of(value, {**found, key: None}) for key, value in found.items()}

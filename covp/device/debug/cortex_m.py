@@ -111,7 +111,7 @@ class CortexMDebug:
                 raise  # reserved registers of a component ignore writes
 
     def _device_word(self, address: int) -> int:
-        """The device's own register; reserved ones of a component read 0."""
+        """Read the device's own register; reserved ones of a component read 0."""
         try:
             return int.from_bytes(self.target.read_memory(address, 4), "little")
         except DeviceError:

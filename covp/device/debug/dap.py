@@ -163,7 +163,7 @@ class JtagDp:
             self._result = 0
 
     def _status(self) -> int:
-        """The power-up acknowledges follow the requests."""
+        """Return the status register: power-up acknowledges follow the requests."""
         return self._control | (self._control & _POWER_REQUESTS) << 1 | self._sticky
 
     def _access_ap(self, is_read: bool, register: int, data: int) -> None:

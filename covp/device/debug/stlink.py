@@ -77,7 +77,7 @@ class StLink:
         return struct.pack("<I", _SERVER_OK)  # the list is fresh, the device is closed
 
     def _usb(self, header: bytes, client: socket.socket) -> bytes:
-        """A USB transfer: 16 bytes of command, and data one way or the other."""
+        """Answer a USB transfer: 16 bytes of command, and data one way or the other."""
         command, direction = header[7:23], header[23]
         size = int.from_bytes(header[27:31], "little")
         if size > _MOST_BYTES:

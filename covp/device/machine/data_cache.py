@@ -71,7 +71,7 @@ class DataCache:
         self._library.machine_maintain(self._machine, _ALL, 0, what)
 
     def execute(self, bits: int, address: int) -> bool:
-        """A RISC-V instruction for data caches; whether it is one.
+        """Execute a RISC-V instruction for data caches; return whether it is one.
 
         Args:
             bits: of the instruction.

@@ -264,7 +264,7 @@ class Execution:
         raise error
 
     def _pass_store(self, end: RunEnd) -> int | None:
-        """The emulator stopped at a store that is done, because an interrupt comes next."""
+        """Go on after a store at which the emulator stopped as an interrupt comes next."""
         if not self._mmio.take_stored():
             return None
         after = end.pc + self._size(end.pc)
@@ -339,7 +339,7 @@ class Execution:
         raise fault
 
     def _attend(self, end: RunEnd) -> int | None:
-        """Handle a stop of the counter before a block with an instruction not to be run as it is."""
+        """Handle a stop of the counter before an instruction that is not to be run as it is."""
         state, pc = self._counter.state, end.pc
         if not state.special:
             return None
@@ -353,7 +353,7 @@ class Execution:
         return self._execute_special(pc)
 
     def _translate_again(self, end: RunEnd) -> int | None:
-        """A hook was added to instructions of the block that comes next."""
+        """Have the next block translated again, as a hook was added to its instructions."""
         if not self._counter.state.retranslate:
             return None
         self.forget_code(self._counter.state.retranslate_pc, 2)

