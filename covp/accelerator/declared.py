@@ -196,7 +196,7 @@ class Accelerator(AcceleratorBackend):
         return own + ranges + (self._whole(match, values) if inside else [])
 
     def types(self, match: Match) -> Iterable[Limit]:
-        """Tensors and result are of the types that the job declares."""
+        """Check that tensors and result are of the types that the job declares."""
         given = zip(self.job.tensors, self.tensors(match), strict=True)
         for operand, tensor in (*given, (self.job.result, match.outputs[0])):
             if isinstance(tensor, Tensor):
@@ -204,7 +204,7 @@ class Accelerator(AcceleratorBackend):
                 yield Limit(what, tensor.dtype.name, one_of=(operand.dtype.name,))
 
     def _whole(self, match: Match, values: Mapping[str, Any]) -> list[Limit]:
-        """One job must give all of the layer, unless `lower` is overridden."""
+        """Check that one job gives all of the layer, unless `lower` is overridden."""
         if type(self).lower is not Accelerator.lower:
             return []
         result = self.job.result
@@ -241,7 +241,7 @@ class Accelerator(AcceleratorBackend):
         return self.timing(job, self.traffic(job, declared).nbytes).cycles
 
     def lower(self, match: Match) -> Step | Sequence[Step]:
-        """One call of the driver."""
+        """Lower a layer to one call of the driver."""
         values = self._registers(match, self.layer(match))
         numbers = self._numbers(values)
         tensors = self.tensors(match)
@@ -315,6 +315,6 @@ def _table_word(operand: Operand, table: NDArray[Any] | None) -> int | Constant:
 
 
 def _timing_by_work(unit: Any, job: Any, nbytes: int) -> JobTiming:
-    """`Accelerator.timing` of a class that overrides ``work(job, nbytes, port)`` instead."""
+    """Time jobs by ``work(job, nbytes, port)``, for a class that overrides that."""
     timing: JobTiming = unit.work(job, nbytes, unit.unit_timing().port)
     return timing

@@ -138,7 +138,7 @@ def _by_choice(entries: Iterable[Alternative]) -> list[Alternative]:
 
 
 def slower(placements: Sequence[Placement], found: Findings, costs: Costs) -> tuple[str, ...]:
-    """Warnings of accelerators that the core is faster than."""
+    """Return warnings of accelerators that the core is faster than."""
     used = {placement.match for placement in placements if placement.match is not None}
     on_core = {op for p in placements if p.backend is None for op in p.ops}
     behind: dict[tuple[str, bool], list[Candidate]] = {}

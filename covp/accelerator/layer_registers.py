@@ -83,7 +83,7 @@ def checked_table(operand: Operand, values: JobValues, given: Any) -> NDArray[An
 def check_tensors(
     operands: Iterable[Operand], values: JobValues, arguments: Sequence[object]
 ) -> None:
-    """Jobs must not reach beyond the tensors they are given.
+    """Check that jobs do not reach beyond the tensors they are given.
 
     Raises:
         ValueError: one does.

@@ -98,7 +98,7 @@ class Partition:
     warnings: tuple[str, ...] = ()
 
     def reasons(self, accelerator: str) -> list[Refusal]:
-        """Return the layers one accelerator did not get: first what it accepts, then what matched."""
+        """Return the layers one accelerator did not get: what it accepts, then what matched."""
         own = [refusal for refusal in self.refusals if refusal.accelerator == accelerator]
         return sorted(own, key=lambda refusal: (not refusal.accepted, not refusal.matched))
 

@@ -79,7 +79,7 @@ def at_folder(spec: str, folder: Path) -> str:
 def find_backends(
     accelerators: Sequence[str | AcceleratorBackend],
 ) -> list[AcceleratorBackend]:
-    """Backends of which no two have one name.
+    """Find backends, of which no two have one name.
 
     Where an accelerator is named several times without names of their own, the second one becomes
     ``gemm_2`` and so on.
@@ -131,7 +131,7 @@ def _make(spec: str) -> AcceleratorBackend:
 
 
 def list_backends() -> list[BackendInfo]:
-    """Every accelerator that can be named, by name; broken plug-ins say why."""
+    """Return every accelerator that can be named, by name; broken plug-ins say why."""
     found = []
     for name, (origin, load) in sorted(_sources().items()):
         try:
@@ -146,7 +146,7 @@ def list_backends() -> list[BackendInfo]:
 
 
 def built_in_names() -> list[str]:
-    """Accelerators that come with covp; no other can have their names."""
+    """Return the accelerators that come with covp; no other can have their names."""
     folders = pkgutil.iter_modules(importlib.import_module(_BUILT_IN).__path__)
     return [module.name for module in folders]
 

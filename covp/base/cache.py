@@ -53,7 +53,7 @@ stored: list[Callable[[int], None]] = []
 
 
 def cache_root() -> Path:
-    """``$COVP_CACHE_DIR``, or ``$XDG_CACHE_HOME/covp``, or ``~/.cache/covp``; it may not exist."""
+    """Return ``$COVP_CACHE_DIR``, ``$XDG_CACHE_HOME/covp`` or ``~/.cache/covp``; it may be missing."""
     base = os.environ.get("COVP_CACHE_DIR")
     if base:
         return Path(base)
@@ -138,7 +138,7 @@ def content_key(*parts: str | bytes) -> str:
 
 
 def require_persistent(kind: str) -> None:
-    """Raises CovpError: what is stored in one kind of file would end with this process."""
+    """Raise CovpError if what is stored in one kind of file would end with this process."""
     root, reason = cache_root(), None
     try:
         _folder(root / kind)
@@ -152,8 +152,7 @@ def require_persistent(kind: str) -> None:
 
 
 def retry_in_temporary(work: Callable[[], _T]) -> _T:
-    """The result of work that writes to the cache; where it cannot, of the same work again, with
-    a temporary folder in the cache's place.
+    """Do work that writes to the cache; where it cannot, again with a temporary folder instead.
 
     Raises:
         CovpError: the temporary folder cannot be written either.

@@ -170,7 +170,7 @@ class Evictor:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[bool]:
-    """True within the block where no other process uses the cache; none starts to meanwhile."""
+    """Yield whether no other process uses the cache; none starts to within the block."""
     root = cache.cache_root()
     cache.release()
     try:
@@ -256,7 +256,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _demand_ours() -> None:
-    """Raises CovpError: the cache folder is another user's, or holds other files."""
+    """Raise CovpError if the cache folder is another user's, or holds other files."""
     root = cache.cache_root()
     try:
         reason = refusal(root)

@@ -62,7 +62,7 @@ def _refuse(handle: object, name: str) -> Any:
 
 
 def _leave(handle: object, *error: object) -> None:
-    """Nothing is this process' to close."""
+    """Close nothing: it is not this process's to close."""
 
 
 _METHODS = {

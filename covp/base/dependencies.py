@@ -37,7 +37,7 @@ def load_extra(module: str, extra: str) -> Any:
 
 @functools.cache
 def demand_version(library: str) -> None:
-    """Nothing where the library is of a version that covp works with, which is known to be right.
+    """Raise CovpError where the library is older than those that covp is known to work with.
 
     Args:
         library: its distribution's name, one of covp's dependencies.
@@ -59,7 +59,7 @@ def demand_version(library: str) -> None:
 
 
 def _lowest(requirement: str) -> tuple[str, str]:
-    """("unicorn", "2.1.4") of "unicorn>=2.1.4"; "" where a requirement has no lowest version."""
+    """Return ("unicorn", "2.1.4") for "unicorn>=2.1.4"; "" where there is no lowest version."""
     name, _, version = requirement.partition(";")[0].partition(">=")
     return name.partition("[")[0].strip(), version.strip()
 

@@ -139,7 +139,7 @@ def _lies_in(folder: Path, name: str) -> bool:
 
 
 def _forget_namesakes(folder: Path) -> None:
-    """Modules beside files of other folders must not be taken for those of this folder."""
+    """Forget modules from other folders that have the name of a file in this folder."""
     for name, home in list(_beside.items()):
         if home != folder and _lies_in(folder, name):
             del _beside[name]

@@ -250,7 +250,7 @@ def change_options(options: _T, changes: Mapping[str, Any]) -> _T:
 def request(
     build: BuildOptions, run: RunOptions, changes: Mapping[str, Any]
 ) -> tuple[BuildOptions, RunOptions]:
-    """Options of a build and of a run with other values of some fields.
+    """Return options of a build and of a run with other values of some fields.
 
     Args:
         build, run: the options.

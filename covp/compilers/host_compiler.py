@@ -132,7 +132,7 @@ class _Progress:
         self._show("\n")
 
     def step(self) -> None:
-        """Another file is compiled."""
+        """Count another compiled file."""
         with self._lock:
             self._done += 1
             self._show(" ...")

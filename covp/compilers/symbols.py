@@ -20,7 +20,7 @@ _SCOPES = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine", "DW_TAG_lexical_blo
 
 
 def inlined_calls(dwarf: Any, address: int) -> list[tuple[str, str]]:
-    """(function, "file.c:12" of its call) of each inlined call at ``address``, innermost first.
+    """Find (function, "file.c:12" of its call) of each inlined call there, innermost first.
 
     Args:
         dwarf: pyelftools' ``DWARFInfo``, or None.
@@ -117,7 +117,7 @@ class Symbols:
         self._files: list[_ElfFile] = []
 
     def add(self, elf: str | bytes) -> None:
-        """An ELF file by path or content; it is not read yet."""
+        """Add an ELF file by path or content; it is not read yet."""
         self._files.append(_ElfFile(elf))
 
     def remove(self, elf: str | bytes) -> None:
@@ -128,14 +128,14 @@ class Symbols:
                 return
 
     def locate(self, address: int | None) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         if address is None:
             return None, None
         file = self._file_of(address)
         return (None, None) if file is None else (file.symbol(address), file.line(address))
 
     def calls(self, address: int) -> tuple[str, ...]:
-        """("function (file.c:12)", ...) at a code address: inlined ones, then the one they are in.
+        """Return ("function (file.c:12)", ...) at an address: inlined ones, then their function.
 
         Empty where the address is unknown.
         """
@@ -148,7 +148,7 @@ class Symbols:
         return None if file is None else file.frame_rule(address)
 
     def functions(self) -> list[tuple[int, int, str]]:
-        """(start, end, name) of all functions, by address."""
+        """Return (start, end, name) of all functions, by address."""
         return sorted(function for file in self._files for function in file.functions)
 
     def _file_of(self, address: int) -> _ElfFile | None:
@@ -225,7 +225,7 @@ def _optional(read: Callable[[], _Read]) -> _Read | None:
 
 
 def read_functions(elf: Any) -> list[tuple[int, int, str]]:
-    """(start, end, name) of an ELF file's functions, by address; see `Symbols.functions`."""
+    """Read (start, end, name) of an ELF file's functions; see `Symbols.functions`."""
     table = elf.get_section_by_name(".symtab")
     thumb = 1 if elf["e_machine"] == "EM_ARM" else 0
     found: dict[int, tuple[int, str]] = {}
@@ -244,7 +244,7 @@ def read_functions(elf: Any) -> list[tuple[int, int, str]]:
 
 
 def _read_lines(dwarf: Any) -> list[tuple[int, str | None]]:
-    """(first address, "file:line" or None past the end of a sequence), by address."""
+    """Read (first address, "file:line" or None past the end of a sequence), by address."""
     lines: list[tuple[int, str | None]] = []
     for unit in dwarf.iter_CUs() if dwarf is not None else ():
         program = dwarf.line_program_for_CU(unit)

@@ -170,7 +170,7 @@ class NamesCode(Protocol):
     """Names functions and source lines in its faults, from debug information."""
 
     def add_debug_info(self, elf: str | bytes) -> None:
-        """An ELF file's path or content."""
+        """Name code in faults: an ELF file's path or content."""
         ...
 
     def remove_debug_info(self, elf: str | bytes) -> None:
@@ -178,7 +178,7 @@ class NamesCode(Protocol):
         ...
 
     def locate(self, address: int) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         ...
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
@@ -199,15 +199,15 @@ class MemoryStates(Protocol):
     """The states of each byte of a device's memory; at first programs may not access it."""
 
     def trust(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Code in these ``ranges`` of addresses, each without its end, may do anything."""
+        """Let code in ``ranges`` of addresses, each without its end, do anything."""
         ...
 
     def set_return(self, address: int, result: Sequence[tuple[int, int]]) -> None:
-        """Calls return to ``address``, with a ``result`` of registers and their bytes, as bits."""
+        """Set the address calls return to, and a ``result``: registers and their bytes, as bits."""
         ...
 
     def set_stack(self, start: int, end: int, limit: int, above: int) -> None:
-        """The stack is from ``start`` to before ``end``; a call may use ``limit`` bytes of it.
+        """Set the stack from ``start`` to before ``end``; a call may use ``limit`` bytes of it.
 
         ``above``: bytes of its arguments, which lie above them.
         """
@@ -240,7 +240,7 @@ class MemoryStates(Protocol):
         ...
 
     def begin(self) -> None:
-        """A run begins, with an empty stack."""
+        """Begin a run, with an empty stack."""
         ...
 
     @property
@@ -304,7 +304,7 @@ class KeepsSegments(Protocol):
     """A recording of what was executed since `TracesCode.keep_segments`."""
 
     def end(self) -> None:
-        """The last segment ends here."""
+        """End the last segment here."""
         ...
 
     def segments(self, trace: Trace) -> Segments:

@@ -133,7 +133,7 @@ class Board:
         return self.cores[0].is_open
 
     def check_open(self) -> None:
-        """Raises DeviceError after `close`."""
+        """Raise DeviceError after `close`."""
         if not self.is_open:
             raise DeviceError("the device is closed")
 
@@ -226,7 +226,7 @@ class Board:
         return True
 
     def forget_code(self, address: int, size: int) -> None:
-        """``size`` bytes from ``address`` have changed: cores forget the code translated there."""
+        """Let cores forget the code translated from ``size`` bytes that have changed."""
         for core in self.cores:
             core.forget_code(address, size)
 
@@ -292,7 +292,7 @@ class Board:
         return next((model for model in models if isinstance(model, FlashController)), None)
 
     def _control_flash(self, known: FlashController, controller: FlashController | None) -> None:
-        """Stores to the flash that ``known`` is for go to the controller from now on."""
+        """Pass stores to the flash that ``known`` is for to the controller from now on."""
         region = self.bus.region_at(known.start)
         for core in self.cores:
             core.mmio.control_flash(region, controller)

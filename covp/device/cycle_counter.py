@@ -52,7 +52,7 @@ class CycleCounter:
         return Source("measured", "DWT_CYCCNT" if self._arm else "mcycle")
 
     def forget(self) -> None:
-        """The core was reset: the counter has to be switched on again."""
+        """Forget that the counter is on, as the core was reset."""
         if self._usable:
             self._usable = None
 

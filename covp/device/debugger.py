@@ -53,7 +53,7 @@ class DebuggerDevice(Owned):
 
     @abstractmethod
     def read_memory(self, address: int, size: int) -> bytes:
-        """``size`` bytes, any size and alignment."""
+        """Read ``size`` bytes, of any size and alignment."""
 
     @abstractmethod
     def write_memory(self, address: int, data: bytes) -> None:
@@ -183,7 +183,7 @@ class DebuggerDevice(Owned):
         self._symbols.remove(elf)
 
     def locate(self, address: int) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self._symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:

@@ -225,7 +225,7 @@ class GdbDevice(DebuggerDevice):
         self._breakpoint_packet("z", address)
 
     def _breakpoint_packet(self, letter: str, address: int) -> None:
-        """A hardware breakpoint, or one in software where the server has no other."""
+        """Set a hardware breakpoint, or a software one where the server has no other."""
         kind = 2 if self.platform.core.architecture == "arm" else 4
         what = f"{'setting' if letter == 'Z' else 'clearing'} a breakpoint at 0x{address:08x}"
         reply = b""

@@ -33,7 +33,7 @@ def default_registers(architecture: str) -> dict[str, RemoteRegister]:
 def parse_description(
     text: str, read_annex: Callable[[str], str], depth: int = 0, after: int = -1
 ) -> dict[str, RemoteRegister]:
-    """Registers by name, lower case, in the order of the description.
+    """Return registers by name, lower case, in the order of the description.
 
     Args:
         text: the XML of target.xml.
@@ -59,7 +59,7 @@ def parse_description(
 
 
 def _canonical(name: str) -> str:
-    """Two names for one register: fp is s0."""
+    """Return the usual name of a register: fp is s0."""
     return {"fp": "s0", "cpsr": "xpsr"}.get(name, name)
 
 

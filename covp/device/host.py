@@ -148,7 +148,7 @@ class HostDevice(Owned):
         return Stop(stop, seconds=report.nanoseconds / 1e9, sources=_SOURCES)
 
     def reset(self) -> None:
-        """Nothing is left of a run but memory, which is kept."""
+        """Do nothing: only memory is left of a run, and it is kept."""
         self._check_open()
 
     # -- debug information --------------------------------------------------------------------
@@ -162,7 +162,7 @@ class HostDevice(Owned):
         self._symbols.remove(elf)
 
     def locate(self, address: int) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self._symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:

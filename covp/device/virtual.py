@@ -105,7 +105,7 @@ class VirtualDevice(VirtualMachine, Closing):
         return self._make_stop(stop, before, phases)
 
     def _start(self, stop: int, seconds: float) -> None:
-        """A program starts, or goes on, that runs until ``stop``."""
+        """Start a program, or go on with it, that runs until ``stop``."""
         self._begin(self.core.control.now() + seconds)
         if stop != self._last_stop:
             # Code translated while another stop held may run past this one.
@@ -241,7 +241,7 @@ class VirtualDevice(VirtualMachine, Closing):
         self.core.watchpoints.set(watches)
 
     def _step_over_here(self, watch: bool = False) -> None:
-        """One instruction with all breakpoints (and watchpoints) out of the way."""
+        """Execute one instruction with all breakpoints (and watchpoints) out of the way."""
         self.core.counter.set_breakpoints(())
         self.core.watchpoints.suspended = not watch
         self.core.sleep.wake()

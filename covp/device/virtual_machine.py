@@ -238,7 +238,7 @@ class VirtualMachine:
         self.board.symbols.remove(elf)
 
     def locate(self, address: int) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self.board.symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:

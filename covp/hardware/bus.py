@@ -29,7 +29,7 @@ class Registers(Protocol):
         ...
 
     def write_register(self, offset: int, size: int, value: int) -> None:
-        """A store of a ``value`` of ``size`` bytes at an ``offset`` from the base address."""
+        """Store a ``value`` of ``size`` bytes at an ``offset`` from the base address."""
         ...
 
 
@@ -134,7 +134,7 @@ class Memory:
         return data
 
     def store(self, address: int, data: _Bytes) -> None:
-        """A bus master stores ``data`` from ``address`` on; the core sees it in lines not held."""
+        """Store a bus master's ``data`` from ``address`` on; the core sees it in lines not held."""
         if self.cache is None or not len(data):
             return self.write(address, data)
         seen = np.frombuffer(data, np.uint8).copy()
@@ -321,7 +321,7 @@ class Bus:
         return model.read_register(address - base, size)
 
     def store(self, address: int, size: int, value: int) -> None:
-        """The opposite of `load`: store a ``value`` of ``size`` bytes at ``address``."""
+        """Store a ``value`` of ``size`` bytes at ``address``; the opposite of `load`."""
         found = self._registers(address) if self._registers is not None else None
         if found is None:
             return self.write(address, value.to_bytes(size, "little"))

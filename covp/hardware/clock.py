@@ -35,7 +35,7 @@ class Event:
         self.cancelled = True
 
     def __deepcopy__(self, memo: object) -> Event:
-        """Itself: copies of a model's state refer to the very events of the clock."""
+        """Return the event itself: copies of a model's state refer to the clock's own events."""
         return self
 
 

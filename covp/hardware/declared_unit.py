@@ -114,7 +114,7 @@ class DeclaredUnit(JobUnit):
         return 4 * len(words)
 
     def _places(self, job: Job, values: JobValues) -> list[tuple[Operand, int, int]]:
-        """(operand, address, bytes) of all, the result last; checked."""
+        """Check the operands; return (operand, address, bytes) of each, the result last."""
         places = []
         for operand in (*job.tables, *job.tensors, job.result):
             address, size = self.values[operand.name], operand.nbytes(values)

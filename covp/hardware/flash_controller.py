@@ -22,7 +22,7 @@ class FlashController(Peripheral):
         raise NotImplementedError
 
     def store(self, address: int, size: int, value: int) -> None:
-        """A store to the flash while it takes data.
+        """Store to the flash while it takes data.
 
         Args:
             address: in the flash.
@@ -32,4 +32,4 @@ class FlashController(Peripheral):
         raise NotImplementedError
 
     def refuse_store(self) -> None:
-        """A store of the core while it takes none, which is a fault of the program, too."""
+        """Handle a store of the core while it takes none, which is a fault of the program, too."""

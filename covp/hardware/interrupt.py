@@ -29,7 +29,7 @@ class InterruptController(InterruptInputs, Protocol):
     on_return: Callable[[], None] | None
 
     def pulse(self, number: int) -> None:
-        """A request on line ``number`` that ends when it is taken, as an edge-triggered one's."""
+        """Request line ``number`` until it is taken, as an edge-triggered line does."""
         ...
 
     def wakes(self) -> bool:
@@ -45,7 +45,7 @@ class InterruptController(InterruptInputs, Protocol):
         ...
 
     def reset(self) -> None:
-        """Nothing is pending or enabled."""
+        """Clear all pending and enabled interrupts."""
         ...
 
     def save_state(self) -> object:

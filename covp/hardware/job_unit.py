@@ -156,7 +156,7 @@ class JobUnit(Peripheral):
         return None
 
     def reset(self) -> None:
-        """Registers to their reset values; a running job is forgotten."""
+        """Set registers to their reset values and forget a running job."""
         super().reset()
         if self._end is not None:
             self._end.cancel()
@@ -191,7 +191,7 @@ class JobUnit(Peripheral):
         self.set("STATUS", "ERROR", ERRORS[code])
 
     def _begin(self, job: AcceptedJob) -> None:
-        """The unit is busy until the end of the job, when its result is stored."""
+        """Begin a job: the unit is busy until its end, when the result is stored."""
         if not 0 <= job.timing.cycles <= _LONGEST:
             raise AcceleratorError(f"{self.name}: a job of {job.timing.cycles} cycles; 0 to 2**48")
         self.latest = job
@@ -231,7 +231,7 @@ class JobUnit(Peripheral):
         self._end = self.clock.at(self.done_at, finish)
 
     def poll(self) -> None:
-        """STATUS is read."""
+        """Update STATUS when it is read."""
         if self.clock.witness is not None:
             self.clock.witness.on_poll(self)
         if self.get("STATUS", "BUSY"):
@@ -239,13 +239,13 @@ class JobUnit(Peripheral):
             self.clock.run_due()
 
     def look(self) -> None:
-        """INTERRUPT is read: it shows a job that is over by now."""
+        """Update INTERRUPT when it is read: it shows a job that is over by now."""
         self.clock.run_due()
         if self.clock.witness is not None:
             self.clock.witness.on_pending_read(self, bool(self.get("INTERRUPT", "PENDING")))
 
     def acknowledge(self, _: int) -> None:
-        """INTERRUPT is written: its line follows PENDING."""
+        """Let the interrupt line follow PENDING when INTERRUPT is written."""
         self.interrupt.set(bool(self.get("INTERRUPT", "PENDING")))
 
     def _over(self) -> None:

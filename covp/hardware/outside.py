@@ -114,7 +114,7 @@ class OutsideQueue:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """The simulation is over: later posts are ignored."""
+        """End the simulation: ignore later posts."""
         with self._changed:
             self._closed = True
             self._posted.clear()

@@ -87,7 +87,7 @@ class Peripheral:
         self.values = {register.name: register.reset_value for register in self.registers}
 
     def on_request(self, number: int) -> None:
-        """A peripheral pulses the DMA request signal ``number``; DMA controllers override it."""
+        """Handle a pulse of DMA request signal ``number``; DMA controllers override it."""
 
     def save_state(self) -> object:
         """Copy the model's attributes, but `not_saved`; events and callables stay themselves.
@@ -163,7 +163,7 @@ class Peripheral:
         return value & ((1 << 8 * size) - 1)
 
     def write_register(self, offset: int, size: int, value: int) -> None:
-        """A store of the core.
+        """Handle a store of the core.
 
         Args:
             offset: bytes from the base address.

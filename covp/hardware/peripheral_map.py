@@ -38,7 +38,7 @@ class PeripheralMap:
         self._requests = DmaRequests(lambda: [model for _, model in self.peripherals.values()])
 
     def check_free(self, name: str, base: int, size: int) -> None:
-        """Raises PlatformError: the name, or some of ``size`` bytes from ``base``, are taken."""
+        """Raise PlatformError if the name, or some of ``size`` bytes from ``base``, are taken."""
         end = base + size
         if name in self.peripherals:
             raise PlatformError(f"peripheral {name}: the name is used twice")
@@ -100,7 +100,7 @@ class PeripheralMap:
         }
 
     def check_state(self, state: dict[str, object]) -> None:
-        """Raises DeviceError: other peripherals were attached when it was saved."""
+        """Raise DeviceError if other peripherals were attached when the state was saved."""
         if state.keys() != self.peripherals.keys():
             raise DeviceError(
                 f"the state was saved with the peripherals {', '.join(state) or 'none'}, now "

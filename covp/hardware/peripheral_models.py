@@ -65,7 +65,7 @@ def _module(place: str) -> ModuleType:
 
 
 def _check_types(model: str, kind: type[Peripheral], given: Mapping[str, Any]) -> None:
-    """Parameters that are numbers, texts or flags by the annotations of the constructor."""
+    """Check numbers, texts and flags among parameters by the constructor's annotations."""
     try:
         hints = get_type_hints(kind.__init__)
     except NameError:  # a user's file may import names for its type checker alone

@@ -36,7 +36,7 @@ class SerialFeed(Owned):
         return "what feeds the serial port"
 
     def close(self) -> None:
-        """Nothing comes from here any more; the thread ends with its next read."""
+        """Stop the feed; the thread ends with its next read."""
         self._source.close()
 
     def _follow(self) -> None:

@@ -71,7 +71,7 @@ class SerialPort(Peripheral):
         return self.sent.decode("utf-8", errors="replace")
 
     def feed(self, data: bytes) -> None:
-        """Bytes for the core to receive."""
+        """Append bytes for the core to receive."""
         self._line.extend(data)
         self._listen()
 
@@ -98,7 +98,7 @@ class SerialPort(Peripheral):
         return True
 
     def transmit(self, byte: int) -> None:
-        """A ``byte`` goes out."""
+        """Send a ``byte``."""
         self.sent.append(byte)
         if self.on_byte is not None:
             self.on_byte(byte)
@@ -110,19 +110,19 @@ class SerialPort(Peripheral):
         return byte
 
     def look(self) -> None:
-        """The core reads a register; one that overrides `read_register` calls it."""
+        """Call `on_empty` where nothing is to be received; for classes with a `read_register`."""
         if self.on_empty is not None and not self.received and not self._line:
             self.on_empty()
 
     def listen(self) -> None:
-        """The receiver may have been switched on, or have more room."""
+        """Receive again: the receiver may have been switched on, or have more room."""
         self._listen()
 
     def arrived(self) -> None:
-        """A hook: bytes have come into the receiver."""
+        """Handle bytes that have come into the receiver; a hook."""
 
     def overrun(self, byte: int) -> None:
-        """A hook: a byte came and found no room."""
+        """Handle a byte that came and found no room; a hook."""
 
     def _listen(self) -> None:
         if self.paced:

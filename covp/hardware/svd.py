@@ -98,7 +98,7 @@ def _write_effect(access: Access) -> str:
 
 
 def _add(parent: Element, tag: str, text: str) -> None:
-    """An element with text; none where there is nothing to say: the schema has no empty ones."""
+    """Add an element with text, but none without text: the schema has no empty ones."""
     if text:
         SubElement(parent, tag).text = _NOT_LATIN_1.sub("?", text)
 

@@ -8,7 +8,7 @@ from covp.chip.isa.architecture import Architecture
 
 
 def _follows_call(before: bytes) -> bool:
-    """BL and BLX (DDI0403E A7.7.18, A7.7.19)."""
+    """Return whether the bytes before end in BL or BLX (DDI0403E A7.7.18, A7.7.19)."""
     first, second = (int.from_bytes(before[at : at + 2], "little") for at in (0, 2))
     is_bl = first & 0xF800 == 0xF000 and second & 0xD000 == 0xD000
     return is_bl or second & 0xFF87 == 0x4780

@@ -44,7 +44,7 @@ def _file_names() -> set[str]:
 
 @functools.cache
 def platform_aliases() -> dict[str, str]:
-    """Further names of the platforms that come with covp, with the name of the platform."""
+    """Return further names of covp's platforms, with the name of the platform."""
     found: dict[str, str] = {}
     for path in platforms_dir().glob("*.yaml"):
         # the line alone: to parse all files takes three tenths of a second

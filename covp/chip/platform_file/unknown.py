@@ -88,7 +88,7 @@ def _letters(name: str) -> str:
 
 
 def _shared_letters(one: str, other: str) -> int:
-    """Letters in a row that both names have."""
+    """Count the letters in a row that both names have."""
     one, other = _letters(one), _letters(other)
     match = difflib.SequenceMatcher(None, one, other, False).find_longest_match()
     return match.size

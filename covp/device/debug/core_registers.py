@@ -49,7 +49,7 @@ class CoreRegisters:
         return (*self._ids, *self._counters, *sorted(self._constants))
 
     def read(self, name: str) -> int:
-        """32 bits. Raises DeviceError: no such register."""
+        """Return the register's 32 bits. Raises DeviceError: no such register."""
         if name in self._constants:
             return self._constants[name]
         if name in self._counters:

@@ -85,7 +85,7 @@ class CortexMDebug:
             self._write_word(address + at, int.from_bytes(data[at : at + 4], "little"))
 
     def reset(self) -> None:
-        """A system reset, as by a pulse on the reset line."""
+        """Reset the system, as a pulse on the reset line does."""
         self.control.reset()
 
     def _touches(self, address: int, size: int) -> bool:

@@ -136,7 +136,7 @@ class WatchpointUnit:
         return True
 
     def note(self, hit: WatchHit) -> None:
-        """The core was stopped by this access: MATCHED of the comparators that saw it."""
+        """Set MATCHED of the comparators that saw the access that stopped the core."""
         for number, comparator in enumerate(self._comparators):
             for address, size, _ in self._data(*comparator):
                 if address < hit.address + hit.size and hit.address < address + size:

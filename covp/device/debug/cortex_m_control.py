@@ -131,7 +131,7 @@ class DebugControl:
         return value
 
     def _steer(self, value: int) -> None:
-        """DHCSR was written."""
+        """Handle a write to DHCSR."""
         if value >> 16 != _DEBUG_KEY:
             return
         self._control = value & _C_KEPT
@@ -149,7 +149,7 @@ class DebugControl:
                 self._resume()
 
     def _move(self, value: int) -> None:
-        """DCRSR was written: a core register goes to DCRDR, or the other way."""
+        """Handle a write to DCRSR: move a core register to DCRDR, or the other way."""
         if not self._is_halted:
             return
         if value & _REGWNR:
@@ -158,7 +158,7 @@ class DebugControl:
             self._transfer = self.read_core_register(value & 0x7F)
 
     def _requests_reset(self, value: int) -> bool:
-        """AIRCR was written."""
+        """Handle a write to AIRCR."""
         if value >> 16 == _RESET_KEY and value & (_SYSRESETREQ | _VECTRESET):
             self.reset()
             return True
@@ -189,7 +189,7 @@ class DebugControl:
     # -- run control --------------------------------------------------------------------------
 
     def drive_reset(self, low: bool) -> None:
-        """The reset line: low holds the core in reset, high releases it."""
+        """Set the reset line: low holds the core in reset, high releases it."""
         if low and not self._held:
             self._reset()
             self._held = True
@@ -198,7 +198,7 @@ class DebugControl:
             self._leave_reset()
 
     def reset(self) -> None:
-        """A system reset; with VC_CORERESET the core halts before the first instruction."""
+        """Reset the system; with VC_CORERESET the core halts before the first instruction."""
         if not self._held:
             self._reset()
             self._leave_reset()
@@ -236,7 +236,7 @@ class DebugControl:
             self._resume()
 
     def _note(self, reason: HaltReason) -> None:
-        """The core halted."""
+        """Note that the core halted."""
         self._events |= _EVENTS[reason]
         if reason is HaltReason.WATCHPOINT and self._target.watch_hit is not None:
             self._watchpoints.note(self._target.watch_hit)

@@ -26,11 +26,11 @@ class Memory(Protocol):
     """The address space that the access port reaches."""
 
     def read(self, address: int, size: int) -> bytes:
-        """Raises DeviceError where nothing is."""
+        """Read bytes. Raises DeviceError where nothing is."""
         ...
 
     def write(self, address: int, data: bytes) -> None:
-        """Raises DeviceError where nothing is."""
+        """Write bytes. Raises DeviceError where nothing is."""
         ...
 
 
@@ -80,7 +80,7 @@ class MemAp:
         return int.from_bytes(self._memory.read(address, 4), "little")
 
     def _transfer(self, value: int | None) -> int:
-        """DRW: one access, or with packed increment a word's worth; bytes in their lanes."""
+        """Access DRW: once, or with packed increment a word's worth; bytes in their lanes."""
         size = 1 << min(self._csw & 7, 2)
         increment = self._csw >> 4 & 3
         count = 4 // size if increment == 2 else 1
@@ -122,7 +122,7 @@ class JtagDp:
         self.reset()
 
     def reset(self) -> None:
-        """The instruction is IDCODE; the registers are kept."""
+        """Set the instruction to IDCODE; registers are kept."""
         self._instruction = _IDCODE
 
     def set_instruction(self, value: int) -> None:
@@ -138,7 +138,7 @@ class JtagDp:
         return 0, 1
 
     def update(self, value: int) -> None:
-        """A transfer: bit 0 reads, then A[3:2], then 32 bits of data."""
+        """Make a transfer: bit 0 reads, then A[3:2], then 32 bits of data."""
         is_read, register, data = value & 1, (value >> 1 & 3) << 2, value >> 3
         if self._instruction == _DPACC:
             self._access_dp(bool(is_read), register, data)

@@ -53,14 +53,14 @@ class GdbBreakpoints:
             self.remove(*entry)
 
     def at(self, pc: int) -> bytes | None:
-        """``swbreak`` or ``hwbreak`` where a breakpoint lies at the address."""
+        """Return ``swbreak`` or ``hwbreak`` where a breakpoint lies at the address."""
         for kind, address, _ in self._set:
             if kind in _BREAKPOINTS and address & ~1 == pc & ~1:
                 return _BREAKPOINTS[kind]
         return None
 
     def find_watchpoint(self, hit: WatchHit) -> tuple[bytes, int] | None:
-        """``watch``, ``rwatch`` or ``awatch`` and the address, where the access met one of these.
+        """Return ``watch``, ``rwatch`` or ``awatch`` and the address, if the access met one.
 
         The address lies inside what is watched, as GDB finds its watchpoint by it.
         """

@@ -23,11 +23,11 @@ class GdbConsole:
         self._pending = bytearray()
 
     def attach(self) -> None:
-        """A GDB has come, that calls `take`."""
+        """Keep output for a GDB that calls `take` from now on."""
         self._attached = True
 
     def detach(self) -> None:
-        """It has gone: what it did not take goes to the terminal."""
+        """Send what GDB did not take to the terminal, as it has disconnected."""
         with self._lock:
             self._attached = False
         if rest := self.take():

@@ -201,7 +201,7 @@ def number(text: bytes) -> int:
 
 
 def numbers(text: bytes) -> tuple[int, int]:
-    """Two of them with a comma between. Raises ValueError."""
+    """Parse two numbers with a comma between. Raises ValueError."""
     first, _, second = text.partition(b",")
     return number(first), number(second)
 

@@ -182,7 +182,7 @@ class GdbStub:
         self._console = console
 
     def serve(self, connection: socket.socket) -> None:
-        """The handler of a `DebugServer`: returns when GDB has gone."""
+        """Handle a client of a `DebugServer`; return when GDB disconnects."""
         self._on_event("GDB is here")
         console = self._console
         conversation = _Conversation(self._target, GdbLink(connection), console)

@@ -134,7 +134,7 @@ class TapChain:
             tap.reset()
 
     def clock(self, tms: int, tdi: int) -> None:
-        """A rising edge of TCK."""
+        """Handle a rising edge of TCK."""
         if self.is_shifting:
             self._shift = self._shift >> 1 | tdi << self._top
         self.state = state = NEXT[self.state][tms]
@@ -173,7 +173,7 @@ class TapChain:
         self._top = position - 1
 
     def _capture_ir(self) -> None:
-        """IEEE 1149.1, 7.1.1: the two low bits are 01."""
+        """Load the shift register: the two low bits are 01 (IEEE 1149.1, 7.1.1)."""
         self._shift, position = 0, 0
         for length in self._ir_lengths():
             self._shift |= 1 << position

@@ -102,7 +102,7 @@ class DebugModule:
     # -- run control --------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """The hart and its surroundings, by ndmreset or by the reset line."""
+        """Reset the hart and its surroundings, by ndmreset or by the reset line."""
         self.target.reset(halt=self._reset_halt or bool(self._control & _HALTREQ))
         self._havereset = True
 
@@ -282,7 +282,7 @@ class Dtm:
         self.reset()
 
     def reset(self) -> None:
-        """The instruction is IDCODE."""
+        """Set the instruction to IDCODE."""
         self._instruction = _IDCODE
 
     def set_instruction(self, value: int) -> None:
@@ -300,7 +300,7 @@ class Dtm:
         return 0, 1
 
     def update(self, value: int) -> None:
-        """A DMI access: two bits of operation, 32 of data, the address."""
+        """Make a DMI access: two bits of operation, 32 of data, the address."""
         if self._instruction != _DMI:
             return
         operation, data, address = value & 3, value >> 2 & _WORD, value >> 34

@@ -39,7 +39,7 @@ class RttBuffer:
     taken: int
 
     def spans(self, first: int, end: int) -> list[tuple[int, int]]:
-        """(address, bytes) from offset ``first`` up to ``end``, around the end of the ring."""
+        """Split offsets ``first`` to ``end`` into (address, bytes), around the end of the ring."""
         if first <= end:
             return [(self.start + first, end - first)]
         return [(self.start + first, self.size - first), (self.start, end)]
@@ -140,7 +140,7 @@ class Rtt:
         return ups, downs
 
     def _buffer(self, channel: int, is_up: bool) -> RttBuffer | None:
-        """None: the program has not set it up yet."""
+        """Return a channel's buffer; None: the program has not set it up yet."""
         ups, downs = self._counts()
         if self.address is None:
             return None

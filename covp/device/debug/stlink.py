@@ -194,7 +194,7 @@ class StLink:
         return struct.pack("<3I", status, address, 0)
 
     def _read(self, address: int, size: int) -> bytes:
-        """Zeros where the access fails; GETLASTRWSTATUS reports it."""
+        """Read bytes, zeros where the access fails; GETLASTRWSTATUS reports it."""
         self._last_access = (_OK, 0)
         try:
             return self._debug.read(address, size)
@@ -211,7 +211,7 @@ class StLink:
 
 
 def _done(arguments: bytes, data: bytes) -> bytes:
-    """Nothing needs to be done: there are no wires."""
+    """Do nothing: there are no wires."""
     return bytes([_OK, 0])
 
 

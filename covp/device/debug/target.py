@@ -297,7 +297,7 @@ class DebugTarget(Owned):
 
     @contextmanager
     def _still(self) -> Iterator[None]:
-        """The core is halted inside."""
+        """Halt the core within the block."""
         self._waiting += 1
         try:
             while not self._core.acquire(timeout=_RETRY):

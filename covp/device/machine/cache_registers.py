@@ -77,7 +77,7 @@ class CacheRegisters:
         return policy << 28 | (sets - 1) << 13 | (shape.ways - 1) << 3 | max(0, words)
 
     def operate(self, offset: int, value: int) -> None:
-        """A ``value`` was stored to the register of `OPERATIONS` at an ``offset``."""
+        """Handle a ``value`` stored to the register of `OPERATIONS` at an ``offset``."""
         if offset in _WAYS:
             self._lines.maintain_way(value, OPERATIONS[offset])
         else:

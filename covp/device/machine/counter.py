@@ -192,7 +192,7 @@ class Counter:
         self._exceptions += cycles
 
     def led_to(self, pc: int) -> None:
-        """The latest block led to ``pc``, where an exception is entered or the program is over."""
+        """End the latest block at ``pc``, where an exception is entered or the program is over."""
         self._library.machine_led_to(self._machine, pc)
 
     def _look_at_accesses_by_hooks(self) -> None:
@@ -305,7 +305,7 @@ class Counter:
         return status
 
     def set_stop(self, stop: int) -> None:
-        """Runs with this stop come next: they are faster."""
+        """Set the stop of the next runs, which makes them faster."""
         self._library.machine_set_stop(self._machine, stop)
 
     def request_stop(self) -> None:
@@ -314,7 +314,7 @@ class Counter:
         self.state.limit = 0
 
     def give_up_access(self) -> None:
-        """The access that is being made ends the run. For callbacks, beside uc_emu_stop."""
+        """End the run with the access being made. For callbacks, beside uc_emu_stop."""
         self.state.given_up = True
         self.request_stop()
 
@@ -323,11 +323,11 @@ class Counter:
         self.state.cycle_limit = cycle
 
     def left_at(self, pc: int) -> None:
-        """The run ended at ``pc``: take back what the last block did not do."""
+        """Take back what the last block did not do, as the run ended at ``pc``."""
         self._library.machine_left_at(self._machine, pc)
 
     def settle(self, pc: int) -> None:
-        """The run ended at ``pc``: execute the custom instructions before it."""
+        """Execute the custom instructions before ``pc``, where the run ended."""
         self._library.machine_settle(self._machine, self._engine, pc)
 
     def set_custom(self, bits: int, cycles: int, function: int | None, state: int | None) -> int:
@@ -360,7 +360,7 @@ class Counter:
         return int(self._library.machine_patch(number, quiet))
 
     def custom_uses(self, number: int) -> int:
-        """Executions of a custom instruction since `set_custom`."""
+        """Return the executions of a custom instruction since `set_custom`."""
         return int(self._library.machine_custom_uses(self._machine, number))
 
     def set_custom_uses(self, number: int, uses: int) -> None:
@@ -368,7 +368,7 @@ class Counter:
         self._library.machine_set_custom_uses(self._machine, number, uses)
 
     def now(self, pc: int) -> Totals:
-        """Totals before the instruction at ``pc`` of the running block."""
+        """Return the totals before the instruction at ``pc`` of the running block."""
         count = CountPair()
         self._library.machine_now(self._machine, pc, ctypes.byref(count))
         return Totals(count.instructions, count.cycles)
@@ -413,11 +413,11 @@ class Counter:
             raise DeviceError("not enough host memory for the breakpoints")
 
     def clear_caches(self) -> None:
-        """Nothing is in the caches from now on."""
+        """Empty the caches."""
         self._library.machine_clear_caches(self._machine)
 
     def start(self) -> None:
-        """A program starts: bucket 0 is current, and no branch leads from what ran before."""
+        """Start a program: bucket 0 is current, and no branch leads from what ran before."""
         self._library.machine_start(self._machine)
 
     @property
@@ -501,7 +501,7 @@ class Counter:
         self._library.machine_trace_edges(self._machine, on)
 
     def blocks(self) -> list[BlockRuns]:
-        """Every block that ran to its end so far."""
+        """Return every block that ran to its end so far."""
         return [block for block in self.trace().blocks if block.count]
 
     def trace(self) -> Trace:

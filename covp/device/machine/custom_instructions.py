@@ -121,7 +121,7 @@ class CustomInstructions:
         self._update_encodings(unit)
 
     def uses(self, unit_name: str) -> dict[str, int]:
-        """Executions of each instruction of a unit since it was added."""
+        """Return the executions of each instruction of a unit since it was added."""
         return {
             instruction.name: sum(
                 self._counter.custom_uses(number)
@@ -175,7 +175,7 @@ class CustomInstructions:
         return self._by_match.get(bits & _MASK)
 
     def _update_encodings(self, unit: CustomUnit) -> None:
-        """A unit came or went: its patched instructions do something else, or are illegal."""
+        """Update encodings after a unit came or went: its patched instructions have changed."""
         self._by_match = {
             instruction.match: (there, instruction)
             for there in self._units.values()

@@ -63,11 +63,11 @@ class DataCache:
         self._library.machine_maintain(self._machine, _BY_ADDRESS, address, what)
 
     def maintain_way(self, way_and_set: int, what: Maintenance) -> None:
-        """The same for a line by its place (Arm DDI0403E B3.2.2, DCISW)."""
+        """Do the same for a line by its place (Arm DDI0403E B3.2.2, DCISW)."""
         self._library.machine_maintain(self._machine, _BY_WAY, way_and_set, what)
 
     def maintain_all(self, what: Maintenance) -> None:
-        """The same for all lines."""
+        """Do the same for all lines."""
         self._library.machine_maintain(self._machine, _ALL, 0, what)
 
     def execute(self, bits: int, address: int) -> bool:

@@ -169,7 +169,7 @@ class EmulatedCore:
     # -- running ------------------------------------------------------------------------------
 
     def begin(self, deadline: float) -> None:
-        """A run with a deadline (`RunControl`) starts. Raises DeviceError: one is running."""
+        """Start a run with a deadline (`RunControl`). Raises DeviceError: one is running."""
         if self.execution.running:
             raise DeviceError("the device is running already")
         self.control.begin(deadline)
@@ -194,7 +194,7 @@ class EmulatedCore:
             self.counter.request_stop()
 
     def forget_code(self, address: int, size: int) -> None:
-        """Bytes of memory have changed: forget the code translated from them.
+        """Forget the code translated from bytes of memory that have changed.
 
         Only where there may be some: the emulator fetches from pages when it looks, and stores to
         pages that were fetched from are slow.
@@ -220,7 +220,7 @@ class EmulatedCore:
         self.engine.ctl(uc.UC_CTL_TLB_FLUSH, uc.UC_CTL_IO_WRITE)
 
     def reset(self) -> None:
-        """Registers and the core's own peripherals to their reset state; sp to the stack's top."""
+        """Reset registers and the core's own peripherals; sp to the stack's top."""
         top = self._platform.ram.start + self._platform.stack_bytes
         self.interrupts.reset()
         self.custom.reset()
@@ -293,7 +293,7 @@ class EmulatedCore:
         return self.cycles * self.divider
 
     def pass_time(self, ticks: int) -> None:
-        """Cycles of the board's clock, or somewhat more, pass without an instruction."""
+        """Let cycles of the board's clock, or somewhat more, pass without an instruction."""
         self.counter.wait(-(-ticks // self.divider))
 
     def phase(self) -> tuple[int, int]:

@@ -128,7 +128,7 @@ class Execution:
         )
 
     def forget_code(self, address: int, size: int) -> None:
-        """The bytes changed, or translated code has to end before them."""
+        """Forget code translated from bytes that changed, or before which blocks have to end."""
         if size and self._counter.may_have_code(address, size):
             self._engine.ctl_remove_cache(address, address + size)
 
@@ -236,7 +236,7 @@ class Execution:
     # -- the steps after it, in their order ---------------------------------------------------
 
     def check_memory(self, shadow: Shadow, explain: Callable[[Finding], DeviceFault]) -> None:
-        """Accesses that the shadow does not allow are faults from now on."""
+        """Make accesses that the shadow does not allow faults from now on."""
         self._shadow, self._explain = shadow, explain
 
     def _raise_finding(self, end: RunEnd) -> None:

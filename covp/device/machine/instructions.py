@@ -37,5 +37,5 @@ def is_plain_store(core: Core, bits: int) -> bool:
 
 
 def is_wait_for_interrupt(core: Core, bits: int) -> bool:
-    """WFI: Arm's 16-bit form, RISC-V's."""
+    """Return whether it is a WFI: Arm's 16-bit form, or RISC-V's."""
     return bits == (0xBF30 if core.architecture == "arm" else 0x10500073)

@@ -85,7 +85,7 @@ class MmioPort:
     # -- what is mapped -----------------------------------------------------------------------
 
     def update(self, base: int, size: int) -> None:
-        """A peripheral came or went there: receive the accesses to the pages that hold any."""
+        """Receive accesses to the pages that hold peripherals, after one came or went."""
         for page in pages(base, size):
             was_mapped = page in self._pages
             self._pages[page] = [item for map in self._maps for item in map.on_page(page)]
@@ -114,7 +114,7 @@ class MmioPort:
         return peripheral.read_register(address - base, size)
 
     def write(self, address: int, size: int, value: int) -> None:
-        """A debugger's store. Raises DeviceFault where a store of the core would."""
+        """Store as a debugger. Raises DeviceFault where a store of the core would."""
         base, peripheral = self._find(address, size, is_store=True)
         peripheral.write_register(address - base, size, value)
 
@@ -226,7 +226,7 @@ class MmioPort:
         return False
 
     def forget_code(self) -> None:
-        """Bytes of memory have changed, from which blocks of code may have been."""
+        """Forget blocks of code that may be from bytes of memory that have changed."""
         self._conditional.clear()
 
     def _is_conditional(self, block: int) -> bool:
@@ -287,7 +287,7 @@ class MmioPort:
         return stored
 
     def mark_block_start(self, pc: int) -> None:
-        """The access that was given up is at ``pc``; a block starts there from now on."""
+        """Start blocks at ``pc`` from now on, where the access is that was given up."""
         self.locating = False
         self._access_points.add(pc)
 
@@ -303,11 +303,11 @@ class MmioPort:
         return f"{peripheral.name}.{register.name if register else hex(offset)}"
 
     def forget_polls(self) -> None:
-        """Another core has run, which may have changed the value that is polled."""
+        """Forget polls: another core has run and may have changed the value that is polled."""
         self._polls = 0
 
     def _count_poll(self, peripheral: Peripheral, offset: int, value: int) -> None:
-        """Raises DeviceFault: nothing will ever change the value."""
+        """Count a poll. Raises DeviceFault: nothing will ever change the value."""
         polled = (peripheral, offset, value)
         self._polls = self._polls + 1 if polled == self._polled else 0
         self._polled = polled

@@ -77,7 +77,7 @@ class Nvic:
         self.reset()
 
     def reset(self) -> None:
-        """Nothing is pending, active or enabled; thread mode on the main stack."""
+        """Reset: nothing is pending, active or enabled; thread mode on the main stack."""
         self.pending: set[int] = set()
         self.active: list[int] = []
         self.enabled: set[int] = set()
@@ -87,7 +87,7 @@ class Nvic:
     # -- lines and registers ------------------------------------------------------------------
 
     def set_line(self, number: int, level: bool) -> None:
-        """A level-sensitive request line: the exception number less 16.
+        """Set a level-sensitive request line: the exception number less 16.
 
         Once up it is latched: only entry or a write of ICPR ends its being pending.
         """
@@ -103,7 +103,7 @@ class Nvic:
         self.pending.add(number + FIRST_LINE)
 
     def set_priority(self, exception: int, value: int) -> None:
-        """0 is the most urgent; bits that are not implemented read as 0."""
+        """Set a priority: 0 is the most urgent; bits that are not implemented read as 0."""
         self.priorities[exception] = value & self._mask
 
     def priority(self, exception: int) -> int:
@@ -111,7 +111,7 @@ class Nvic:
         return {1: -3, 2: -2, 3: -1}.get(exception, self.priorities.get(exception, 0))
 
     def wakes(self) -> bool:
-        """WFI ends with an exception that would preempt, were PRIMASK clear."""
+        """Return whether WFI ends: an exception would preempt, were PRIMASK clear."""
         exception = self._first()
         return exception is not None and self._group(exception) < self._running_priority(
             masked=False
@@ -216,7 +216,7 @@ class Nvic:
         self._write("FPSCR", status)
 
     def _return_to_mode(self, exc_return: int, floats: bool) -> None:
-        """The masks and CONTROL as EXC_RETURN says."""
+        """Set the masks and CONTROL as EXC_RETURN says."""
         control = self._read("CONTROL") & ~_FPCA | (_FPCA if floats else 0)
         if exc_return & _THREAD:
             control = control & ~_SPSEL | (_SPSEL if exc_return & _PROCESS_STACK else 0)

@@ -38,7 +38,7 @@ class RiscvInterrupts:
         self._pulsed.add(number)
 
     def wakes(self) -> bool:
-        """WFI ends with an enabled interrupt pending, whatever mstatus.MIE says."""
+        """Return whether WFI ends: an enabled interrupt is pending, whatever mstatus.MIE says."""
         return bool(self.mip & self._read("MIE"))
 
     def preempts(self) -> bool:
@@ -63,7 +63,7 @@ class RiscvInterrupts:
         return (vector & ~3) + (4 * _MACHINE_EXTERNAL if vector & 1 else 0)
 
     def reset(self) -> None:
-        """All lines down, nothing enabled."""
+        """Reset: all lines are down, nothing is enabled."""
         self._high.clear()
         self._pulsed.clear()
         self._write("MIE", 0)

@@ -21,7 +21,7 @@ class RunControl:
         self.halt_requested = False
 
     def begin(self, deadline: float) -> None:
-        """A run starts."""
+        """Start a run."""
         self.deadline, self.halt_requested = deadline, False
 
     def is_over(self) -> bool:

@@ -64,7 +64,7 @@ class SegmentLog:
         self._cut(SLEPT)
 
     def end(self) -> None:
-        """The last segment ends here."""
+        """End the last segment here."""
         self._cut(ENDED)
 
     def _cut(self, kind: int, unit: object = None, is_over: bool = False) -> None:

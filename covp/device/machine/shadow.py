@@ -53,7 +53,7 @@ class Shadow:
         self._state.sp = stack_pointer
 
     def trust(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Code in these ranges of addresses, each without its end, may do anything.
+        """Let code in ``ranges`` of addresses, each without its end, do anything.
 
         Raises:
             DeviceError: there are more than 8.
@@ -65,7 +65,7 @@ class Shadow:
         self._state.trusted_count = len(ranges)
 
     def set_return(self, address: int, result: Sequence[tuple[int, int]]) -> None:
-        """Calls return to ``address``, with a ``result`` of registers and their bytes, as bits."""
+        """Set the address calls return to, and a ``result``: registers and their bytes, as bits."""
         self._state.returns_to = address
         for position in range(2):
             register, used = result[position] if position < len(result) else (0, 0)
@@ -73,7 +73,7 @@ class Shadow:
             self._state.result_bytes[position] = used
 
     def set_stack(self, start: int, end: int, limit: int, above: int) -> None:
-        """The stack is from ``start`` to before ``end``; a call may use ``limit`` bytes of it.
+        """Set the stack from ``start`` to before ``end``; a call may use ``limit`` bytes of it.
 
         ``above``: bytes of its arguments, which lie above them.
         """
@@ -122,15 +122,15 @@ class Shadow:
         return found[0], found[1]
 
     def wrote(self, address: int, size: int) -> None:
-        """Someone else has stored into memory: these bytes have a value."""
+        """Give bytes a value, as someone else has stored them."""
         self._library.machine_wrote(self._machine, address, size)
 
     def stack_frame(self, address: int, words: int, returns: bool) -> None:
-        """An exception has stored its frame at ``address``, or loads it as it ``returns``."""
+        """Note that an exception stored its frame at ``address``, or loads it as it ``returns``."""
         self._library.machine_stack_frame(self._machine, address, words, returns)
 
     def begin(self) -> None:
-        """A run begins with an empty stack, and without a finding."""
+        """Begin a run with an empty stack, and without a finding."""
         self._library.machine_begin_shadow(self._machine)
 
     @property

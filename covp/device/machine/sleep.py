@@ -25,7 +25,7 @@ class Sleep:
         return self.wfi is not None
 
     def wake(self) -> None:
-        """The core goes on, whatever its interrupts are."""
+        """Let the core go on, whatever its interrupts are."""
         self.wfi = None
 
     def has_ended(self) -> bool:

@@ -79,7 +79,7 @@ class Watchpoints:
         return True
 
     def forget_hit(self) -> None:
-        """Another run begins."""
+        """Forget the hit, as another run begins."""
         self.hit = None
 
     def _on_access(

@@ -204,7 +204,7 @@ class RtlDevice(Closing):
         return fault
 
     def _classify(self, fault: DeviceFault, sp: int) -> None:
-        """An access where nothing is: what may be behind it."""
+        """Set a fault's kind by the cause of an access where nothing is."""
         assert fault.address is not None
         memory = self.platform.region_of(fault.address)
         if memory is not None:
@@ -298,7 +298,7 @@ class RtlDevice(Closing):
         self.symbols.remove(elf)
 
     def locate(self, address: int) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self.symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ class RtlMachine:
             raise DeviceFault("endless sleep", pc=self.model.state.pc, detail=detail)
 
     def _access(self, event: Event) -> None:
-        """A load or store outside the memory."""
+        """Make a load or store outside the memory."""
         state = self.model.state
         self._stall = 0
         try:

@@ -173,7 +173,7 @@ class RtlModel:
         return self._handle is not None
 
     def set_boot(self, address: int, words: Sequence[int]) -> None:
-        """The code that the core executes from reset on; only fetches see it."""
+        """Set the code that the core executes from reset on; only fetches see it."""
         self.state.boot = address & -_PARKED
         self._library.covp_rtl_set_boot(
             self._handle, address, (ctypes.c_uint32 * len(words))(*words), len(words)

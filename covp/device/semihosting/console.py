@@ -19,7 +19,7 @@ class Console(Protocol):
     is_terminal: bool
 
     def write(self, data: bytes, is_error: bool) -> None:
-        """The program wrote ``data`` to its standard output, or errors with ``is_error``."""
+        """Write a program's ``data`` to its standard output, or errors with ``is_error``."""
         ...
 
     def read(self, size: int) -> bytes | None:

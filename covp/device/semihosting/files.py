@@ -59,7 +59,7 @@ class _Terminal:
         raise OSError(errno.EINVAL, "a terminal has no length")
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is kept."""
 
 
 class _Stored(Owned):

@@ -360,7 +360,7 @@ def core_timing(core: Core) -> TimingModel:
 
 @functools.cache
 def _jump_rules(known: str) -> tuple[Rule, ...]:
-    """Jumps of an instruction set take a cycle: what they lead to is jumped to with any model."""
+    """Return rules by which jumps take a cycle: their targets are jumped to with any model."""
     kinds = (
         msgspec.structs.replace(one, access="", cause="issue")
         for one in load_instructions(known).classes

@@ -381,7 +381,7 @@ class Pipeline:
         return int(_library().timing_path(pointer(self.address), ctypes.byref(way)))
 
     def operand_cycles(self, kind: str, first: int, second: int) -> int:
-        """Further cycles of an instruction by its operands, or fewer: negative.
+        """Return further cycles of an instruction by its operands, or fewer: negative.
 
         Args:
             kind: its class.
