@@ -49,6 +49,6 @@ def failure(stderr: str, tool: str, folders: Iterable[Path]) -> str:
 
 
 def dependencies(text: str) -> list[str]:
-    """Return the file names of a make rule as compilers write it ("\ " is a space in a name)."""
+    """Return the file names of a make rule as compilers write it ("\\ " is a space)."""
     _, _, files = text.replace("\\\n", " ").partition(": ")
     return [name.replace("\\ ", " ") for name in re.findall(r"(?:\\.|\S)+", files)]

@@ -54,7 +54,7 @@ _Loads = Sequence[tuple[int, _Code]]
 
 
 def _arm(core: Core) -> tuple[str, int, _Code, _Loads]:
-    """Return Arm's fastest multiply-accumulate and loads: r0 to r2 are results, r4 to r6 operands."""
+    """Return Arm's fastest multiply-accumulate and loads; r0 to r2: results, r4 to r6: operands."""
     words = [(0x6800 | 4 << 3 | r, 2) for r in range(3)]  # ldr Rr, [r4]
     loads = ((12, words), (16, [(0xCC0F, 2)]))  # ldm r4!, {r0-r3}
     if core.isa.has("dsp"):
@@ -67,7 +67,7 @@ def _arm(core: Core) -> tuple[str, int, _Code, _Loads]:
 
 
 def _riscv(core: Core) -> tuple[str, int, _Code, _Loads]:
-    """Return RISC-V's: x10 to x12 are products, x13 to x15 sums, x5 and x6 operands."""
+    """Return RISC-V's; x10 to x12: products, x13 to x15: sums, x5 and x6: operands."""
     loads = ((12, [(0x00002003 | 5 << 15 | r << 7, 4) for r in range(10, 13)]),)  # lw
     if not core.isa.has("m"):
         return "", 0, [], loads
