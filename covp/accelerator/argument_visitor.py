@@ -17,7 +17,7 @@ _NUMBERS = (bool, int, float, np.integer, np.floating)
 
 
 class ArgumentVisitor(ABC, Generic[_T]):
-    """Renders each object once, however often calls use it.
+    """A renderer of arguments: each object once, however often calls use it.
 
     Attributes:
         where: start of error messages: the accelerator and the layer.

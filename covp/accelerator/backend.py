@@ -28,7 +28,7 @@ _B = TypeVar("_B", bound="AcceleratorBackend")
 
 
 class AcceleratorBackend(ABC):
-    """One accelerator as the compiler sees it. Subclasses set the class attributes.
+    """An accelerator as the compiler sees it. Subclasses set the class attributes.
 
     Attributes:
         name: as users write it after ``-a``. An instance may have another name of its own, see

@@ -10,7 +10,7 @@ from covp.graph.graph import Graph, Op
 
 
 class CoreCosts(Protocol):
-    """Gives the cycles that the core needs; None where they are unknown."""
+    """An estimator of the cycles that the core needs; None where they are unknown."""
 
     def operators(self, graph: Graph) -> Mapping[Op, int | None]:
         """Return the cycles of each operator of a graph after all passes."""
@@ -22,7 +22,7 @@ class CoreCosts(Protocol):
 
 
 class _Unknown:
-    """Nothing is known of the core."""
+    """An estimator for a core of which nothing is known."""
 
     def operators(self, graph: Graph) -> Mapping[Op, int | None]:
         """Return None for each operator."""

@@ -56,7 +56,7 @@ from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
 
 
 class Accelerator(AcceleratorBackend):
-    """One accelerator, described once. Subclasses set `name`, `job`, and `operators` or `patterns`.
+    """An accelerator, described once. Subclasses set `name`, `job`, `operators` or `patterns`.
 
     Attributes:
         operators: TFLite's names of the operators it accepts; `patterns` follow from them.

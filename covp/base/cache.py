@@ -53,7 +53,7 @@ stored: list[Callable[[int], None]] = []
 
 
 def cache_root() -> Path:
-    """Return ``$COVP_CACHE_DIR``, ``$XDG_CACHE_HOME/covp`` or ``~/.cache/covp``, existing or not."""
+    """Return ``$COVP_CACHE_DIR``, ``$XDG_CACHE_HOME/covp`` or ``~/.cache/covp``; maybe missing."""
     base = os.environ.get("COVP_CACHE_DIR")
     if base:
         return Path(base)

@@ -154,7 +154,7 @@ def evict(at_work: bool = False) -> int:
 
 
 class Evictor:
-    """Evicts from a process that stores entries: at its first one, then every few megabytes."""
+    """An eviction by a process that stores entries: at its first one, then every few megabytes."""
 
     def __init__(self) -> None:
         self._left = 0

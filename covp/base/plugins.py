@@ -112,7 +112,7 @@ def _line(error: BaseException, file: Path) -> str:
 
 
 class _FileLoader(SourceFileLoader):
-    """Executes the file's present content: bytecode files only tell seconds and sizes apart."""
+    """A loader of a file's present content: bytecode files only tell seconds and sizes apart."""
 
     def get_code(self, fullname: str) -> CodeType:
         data = self.get_data(self.path)
@@ -148,7 +148,7 @@ def _forget_namesakes(folder: Path) -> None:
 
 
 class _FileFinder(MetaPathFinder):
-    """Finds the file that a module name stands for."""
+    """A finder of the file that a module name stands for."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -63,7 +63,7 @@ class CoreFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Core:
-    """One processor core: an instruction set, a microarchitecture and how to compile for it.
+    """A processor core: an instruction set, a microarchitecture and how to compile for it.
 
     Attributes:
         name: of its folder.

@@ -115,7 +115,7 @@ def build_for_host(
 
 
 class _Progress:
-    """One line on a terminal: how many files are compiled; elsewhere, of many, that they are."""
+    """A line on a terminal: how many files are compiled; elsewhere, of many, that they are."""
 
     def __init__(self, what: str, files: int) -> None:
         self._text, self._files, self._done = f"covp: compiling {what}, once", files, 0
@@ -144,7 +144,7 @@ class _Progress:
 
 
 class _Build:
-    """One run of the compiler for each source, then the linker."""
+    """A run of the compiler for each source, then of the linker."""
 
     def __init__(
         self, folder: Path, what: str, options: Sequence[str], progress: _Progress

@@ -77,7 +77,7 @@ def compiler_environment(folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Source:
-    """One C or assembly file.
+    """A C or assembly file.
 
     Attributes:
         name: file name; its suffix says the language (.c, .S).

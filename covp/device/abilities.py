@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class CountsByPhase(Protocol):
-    """Counts apart what a program does between addresses, without instrumenting it."""
+    """A device that counts what a program does between addresses, without instrumenting it."""
 
     def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
         """Entering the code at an address makes a phase the current one.
@@ -46,7 +46,7 @@ class CountsByPhase(Protocol):
 
 
 class ExplainsCycles(Protocol):
-    """Knows what each cycle passed with: `PhaseCount.causes`."""
+    """A device that knows what each cycle passed with: `PhaseCount.causes`."""
 
     def explain_cycles(self, on: bool) -> None:
         """Count causes (as by default), or totals alone, which is faster for short executions.
@@ -65,7 +65,7 @@ class ExplainsCycles(Protocol):
 
 
 class CountsTraffic(Protocol):
-    """Counts the bytes that core and accelerators move: `PhaseCount.traffic`."""
+    """A device that counts the bytes that core and accelerators move: `PhaseCount.traffic`."""
 
     def count_traffic(self) -> None:
         """Count from now on; the core's loads and stores are simulated more slowly from then on."""
@@ -82,7 +82,7 @@ class Recording(AbstractContextManager[object], Protocol):
 
 
 class RecordsWaves(Protocol):
-    """Writes the core's signals to a file."""
+    """A device that writes the core's signals to a file."""
 
     def recording(self, wave: Wave, phase: int | None = None) -> Recording:
         """Return a context in which executions are recorded, with the same cycles as without.
@@ -110,7 +110,7 @@ class TimelineRecording(AbstractContextManager[object], Protocol):
 
 
 class RecordsTimeline(Protocol):
-    """Knows when which function, job, access and interrupt was."""
+    """A device that knows when which function, job, access and interrupt was."""
 
     def record_timeline(self) -> TimelineRecording:
         """Return a context that records what is executed, with the same cycles as without.
@@ -124,7 +124,7 @@ class RecordsTimeline(Protocol):
 
 
 class HostsHardware(Protocol):
-    """Has a bus for Python models of hardware, and a core that takes custom instructions."""
+    """A device with a bus for Python models of hardware, whose core takes custom instructions."""
 
     @property
     def peripherals(self) -> Mapping[str, tuple[int, Peripheral]]:
@@ -167,7 +167,7 @@ class HostsHardware(Protocol):
 
 
 class NamesCode(Protocol):
-    """Names functions and source lines in its faults, from debug information."""
+    """A device that names functions and source lines in faults, from debug information."""
 
     def add_debug_info(self, elf: str | bytes) -> None:
         """Name code in faults: an ELF file's path or content."""
@@ -187,7 +187,7 @@ class NamesCode(Protocol):
 
 
 class MeasuresTime(Protocol):
-    """Gives cycles or seconds of what it executes."""
+    """A device that reports cycles or seconds of what it executes."""
 
     @property
     def sources(self) -> Sources:
@@ -250,7 +250,7 @@ class MemoryStates(Protocol):
 
 
 class ChecksMemory(Protocol):
-    """Sees every load and store, and can stop before those that are not allowed."""
+    """A device that sees every load and store, and can stop before forbidden ones."""
 
     def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> MemoryStates:
         """Check from now on; before anything was executed.
@@ -274,7 +274,7 @@ class SavesState(Protocol):
 
 
 class TracesCode(Protocol):
-    """Counts how often each block of code ran, and where it went on."""
+    """A device that counts how often each block of code ran, and where it went on."""
 
     def count_conditional(self, addresses: Iterable[int]) -> None:
         """Count from now on how often the conditions of these instructions hold: in IT blocks."""
@@ -313,7 +313,7 @@ class KeepsSegments(Protocol):
 
 
 class Emulator(Protocol):
-    """Emulates the core, which can be stopped after any instruction and looked into.
+    """An emulated core, which can be stopped after any instruction and looked into.
 
     Attributes:
         board: memories, peripherals and time.
@@ -351,7 +351,7 @@ class Emulator(Protocol):
 
 
 class Closable(Protocol):
-    """Owns a resource that must be closed: an emulator, a process, a connection."""
+    """An owner of a resource that must be closed: an emulator, a process, a connection."""
 
     def close(self) -> None:
         """Let it go. A second call does nothing; other calls after it are errors."""

@@ -57,7 +57,7 @@ class Report(NamedTuple):
 
 
 class HostProcess:
-    """One child process, ready to run code in memory that it shares with this one.
+    """A child process, ready to run code in memory that it shares with this one.
 
     Linux ends it with the thread that made it, so that nothing of this process' end, however
     sudden, leaves it running: `usable` is false in another thread.

@@ -12,7 +12,7 @@ Causes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Moved:
-    """Bytes that a bus master moved from and to one memory: exact.
+    """The bytes that a bus master moved from and to one memory: exact.
 
     Attributes:
         read, written: loaded and stored.

@@ -51,7 +51,7 @@ def encode(data: bytes) -> bytes:
 
 
 class Decoder:
-    """Takes bytes as they come and gives what is complete."""
+    """A decoder that takes bytes as they come and gives what is complete."""
 
     def __init__(self) -> None:
         self._rest = bytearray()

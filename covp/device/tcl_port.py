@@ -31,7 +31,7 @@ class CommandFailed(DeviceError):
 
 
 class TclPort:
-    """One connection.
+    """A connection to OpenOCD's Tcl port.
 
     Raises:
         DeviceError: nothing listens there.

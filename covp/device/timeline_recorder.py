@@ -31,7 +31,7 @@ _Item = TypeVar("_Item")
 
 
 class TimelineRecorder(Observer):
-    """Listens while it is entered; nothing that is executed takes another cycle for it.
+    """A recorder that listens while it is entered; execution takes no cycle more for it.
 
     Args:
         board: whose core 0 runs.

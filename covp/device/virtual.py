@@ -23,7 +23,7 @@ LONGEST_BLOCK = 512
 
 
 class VirtualDevice(VirtualMachine, Closing):
-    """Programs on a board's core 0: executed as a whole, or under a debugger's control.
+    """A device that executes programs on a board's core 0, as a whole or under a debugger.
 
     Other cores of the board are halted; `covp.device.turns` runs several.
 

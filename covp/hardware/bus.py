@@ -165,7 +165,7 @@ class Memory:
 
 
 class Bus:
-    """Reads and writes of one bus master. Addresses are the core's.
+    """The reads and writes of one bus master. Addresses are the core's.
 
     Args:
         memories: all that can be addressed.

@@ -173,7 +173,7 @@ class Clock:
         return first
 
     def run_due(self) -> bool:
-        """Fire all that is due, in the order of time; whether there was anything."""
+        """Fire all that is due, in the order of time; return whether there was anything."""
         fired = self._outside.has_posted
         if fired:
             self._outside.run_posted()

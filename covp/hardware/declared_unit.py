@@ -45,7 +45,7 @@ class Behaviour(Protocol):
 
 
 class DeclaredUnit(JobUnit):
-    """Decodes the registers, loads the operands, stores the result that a `Behaviour` computes.
+    """A unit that decodes registers, loads operands and stores what a `Behaviour` computes.
 
     Args:
         behaviour: the part that the accelerator's class declares.

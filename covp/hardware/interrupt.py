@@ -15,7 +15,7 @@ class InterruptInputs(Protocol):
 
 
 class InterruptController(InterruptInputs, Protocol):
-    """Decides when the running program is interrupted, and by which exception.
+    """A unit that decides when the running program is interrupted, and by which exception.
 
     No call comes while an instruction is being executed, but for `set_line`.
 

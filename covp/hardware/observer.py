@@ -32,7 +32,7 @@ class RegisterAccess(NamedTuple):
 
 
 class Observer:
-    """Sees a board at work. Derive from it, override what is of interest, and register it::
+    """An observer of a board at work. Derive from it, override methods, and register it::
 
         with device.bus.observe(observer), device.clock.observe(observer):
             device.execute(entry, stop)

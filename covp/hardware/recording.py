@@ -19,7 +19,7 @@ _SECONDS = 30.0  # for a socket's server to accept
 
 
 class Recording:
-    """Frames, one value of 16 bits per channel, taken at a rate in virtual time.
+    """A series of frames, one value of 16 bits per channel, at a rate in virtual time.
 
     What was taken is kept, so that a model can go back to it: copies of a model's state share the
     one recording. A generator or socket is waited for, and virtual time does not pass meanwhile:

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 class Replay:
-    """Events that are still to come; `replay` makes it.
+    """The events that are still to come; `replay` makes it.
 
     Attributes:
         done: how many have happened.

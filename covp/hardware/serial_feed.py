@@ -12,7 +12,7 @@ from covp.hardware.serial_port import SerialPort
 
 
 class SerialFeed(Owned):
-    """Reads in a thread of its own and feeds the port in the simulation's; a context manager.
+    """A context in which a thread reads bytes; the port gets them in the simulation's thread.
 
     While it is open a program that sleeps waits for it. What comes depends on the host's time: such
     a run is not repeatable. What is known before is: see `replay`.

@@ -30,7 +30,7 @@ UNKNOWN = "unknown"
 
 
 class TrafficLedger(Observer):
-    """Counts the bytes that hardware moves, while it observes a bus.
+    """An observer of a bus that counts the bytes that hardware moves.
 
     Args:
         phase: returns the phase of the running program.

@@ -53,7 +53,7 @@ class _Component:
 
 
 class Description:
-    """Components of some files.
+    """The components of some files.
 
     Args:
         files: of Accelergy, inputs or outputs.

@@ -26,7 +26,7 @@ _COUNTERS = (*COUNTER_CSRS, 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC82)
 
 
 class CoreRegisters:
-    """Reads and writes registers of a device that is halted.
+    """The registers of a device that is halted.
 
     Names: r0..r12, sp, lr, pc, xpsr, msp, psp, control, primask, basepri, faultmask, fpscr,
     s0..s31 on Arm; zero, ra, sp ... t6, pc, f0..f31, csr0x300 and so on on RISC-V.

@@ -23,7 +23,7 @@ class GdbBreakpoints:
         self._set: set[tuple[int, int, int]] = set()
 
     def insert(self, kind: int, address: int, size: int) -> bool:
-        """Set one; whether ``kind``, the digit after Z, is known."""
+        """Set one; return whether ``kind``, the digit after Z, is known."""
         entry = (kind, address, size)
         if kind in _BREAKPOINTS:
             if entry not in self._set:

@@ -37,7 +37,7 @@ _NUMBER = re.compile(rb"[0-9a-fA-F]{1,8}")
 
 
 class GdbPackets:
-    """Carries packets out on a halted target.
+    """An executor of packets on a halted target.
 
     Attributes:
         breakpoints: what this GDB has set.

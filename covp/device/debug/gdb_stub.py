@@ -163,7 +163,7 @@ BUSY = b"+" + encode(b"E.another GDB is connected; detach or quit that one first
 
 
 class GdbStub:
-    """Serves GDB on a target, one at a time.
+    """A server of GDB on a target, one client at a time.
 
     Args:
         target: is halted when GDB comes, and runs on when it detaches.
@@ -198,7 +198,7 @@ class GdbStub:
 
 
 class _Conversation:
-    """One GDB, from its first packet to its last."""
+    """A conversation with one GDB, from its first packet to its last."""
 
     def __init__(self, target: DebugTarget, link: GdbLink, console: GdbConsole | None) -> None:
         self.packets = GdbPackets(target)

@@ -59,7 +59,7 @@ _ACTING = frozenset(
 
 
 class Tap(Protocol):
-    """One test access port: its instruction and data registers."""
+    """A test access port: its instruction and data registers."""
 
     ir_length: int
 

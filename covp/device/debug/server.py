@@ -18,7 +18,7 @@ PATIENCE = 3.0  # seconds that a second client waits before it is disconnected
 
 
 class DebugServer(Owned):
-    """Listens, and serves one connection after the other in a thread of its own.
+    """A server in a thread of its own, for one connection after the other.
 
     A handler that raises ends its connection, never the server: what a debugger sends cannot
     take it down.

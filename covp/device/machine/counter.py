@@ -93,7 +93,7 @@ class CounterState:
 
 
 class Counter:
-    """Counts what one Unicorn engine executes.
+    """A counter of what one Unicorn engine executes.
 
     Args:
         engine: Unicorn's handle, as a ctypes pointer.

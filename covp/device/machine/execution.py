@@ -48,7 +48,7 @@ class RunEnd(NamedTuple):
 
 
 class Execution:
-    """One core's emulator, counter and the parts around them, run together.
+    """The emulator and counter of one core and the parts around them, run together.
 
     Attributes:
         running: an instruction is being executed.

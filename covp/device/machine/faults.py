@@ -53,7 +53,7 @@ _EBREAK = (0x00100073, 0x9002)
 
 
 class FaultReader:
-    """Makes faults from the counter's hooks and the emulator's status.
+    """A maker of faults from the counter's hooks and the emulator's status.
 
     Args:
         platform: its memory map.

@@ -42,7 +42,7 @@ class MmioState:
 
 
 class MmioPort:
-    """Maps peripherals into the emulator and passes the core's accesses to them.
+    """A port that maps peripherals into the emulator and passes the core's accesses to them.
 
     Args:
         core, engine, counter, interrupts: of the core.

@@ -25,7 +25,7 @@ class _CachedRegion(ctypes.Structure):
 
 
 class NativeCache(ctypes.Structure):
-    """counter_state.h's Cache."""
+    """A Cache of counter_state.h."""
 
     _fields_ = (
         ("line_bits", u32), ("set_mask", u32), ("ways", u32), ("replacement", u32),

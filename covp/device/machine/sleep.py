@@ -29,7 +29,7 @@ class Sleep:
         self.wfi = None
 
     def has_ended(self) -> bool:
-        """Fire due events; whether the core is awake after them."""
+        """Fire due events; return whether the core is awake after them."""
         self._clock.run_due()
         if self._interrupts.wakes():
             self.wfi = None

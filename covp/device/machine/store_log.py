@@ -43,7 +43,7 @@ class _Log(ctypes.Structure):
 
 
 class StoreLog:
-    """Records each store that touches some memory, while it is entered.
+    """A context in which each store that touches some memory is recorded.
 
     Code is translated anew for it; without it there is no cost.
 

@@ -37,7 +37,7 @@ _SLOWER = 20
 
 
 class RtlDevice(Closing):
-    """Programs on a core's RTL, cycle by cycle.
+    """A device that runs programs on a core's RTL, cycle by cycle.
 
     Every execution starts from the core's reset, so that its registers are undefined but for the
     sp, no interrupt is enabled, and caches are empty; memory stays. Boot code that no figure

@@ -77,7 +77,7 @@ class _Count(ctypes.Structure):
 
 
 class RtlModel:
-    """One core in simulation.
+    """A core in simulation.
 
     Args:
         library: made by `covp.device.rtl.build`.

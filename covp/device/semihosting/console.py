@@ -84,7 +84,7 @@ class Streams:
 
 
 class StreamReader:
-    """Reads a stream in a thread of its own, so that a core that waits for input can be halted.
+    """A reader of a stream in its own thread, so that a core that waits for input can be halted.
 
     Args:
         stream: read line by line, and not before the first `read`.

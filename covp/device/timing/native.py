@@ -44,7 +44,7 @@ class _Operand(ctypes.Structure):
 
 
 class NativeRule(ctypes.Structure):
-    """model.h's Rule."""
+    """A Rule of model.h."""
 
     _fields_ = (
         ("bytes", u32), ("mask", u32), ("match", u32), ("list", u32),
@@ -70,7 +70,7 @@ class _WaitStates(ctypes.Structure):
 
 
 class NativeTiming(ctypes.Structure):
-    """model.h's Timing."""
+    """A Timing of model.h."""
 
     _fields_ = (
         ("rules", pointer), ("rule_count", u64), ("short_registers", u32), ("zero_register", u32),
@@ -84,7 +84,7 @@ class NativeTiming(ctypes.Structure):
 
 
 class CodeItem(ctypes.Structure):
-    """model.h's Instruction."""
+    """An Instruction of model.h."""
 
     _fields_ = (
         ("bits", u32),
@@ -123,7 +123,7 @@ class _History(ctypes.Structure):
 
 
 class PlacedBlock(ctypes.Structure):
-    """pipeline.c's Placed: made by `place_block`."""
+    """A Placed of pipeline.c: made by `place_block`."""
 
     _fields_ = (("block", _Code), ("before", _History * (ENTRIES - 1)), ("ends", u64))
 

@@ -15,7 +15,7 @@ _REPEATS = 20
 
 @dataclass(frozen=True)
 class CorePeak:
-    """Roofs that no code on the core can exceed, without wait states.
+    """The roofs that no code on the core can exceed, without wait states.
 
     Attributes:
         macs_per_cycle: integer multiply-accumulates; None where the core cannot multiply or has no

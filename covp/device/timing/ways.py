@@ -61,7 +61,7 @@ class PlacedCode:
 
 
 class Ways:
-    """Times the ways of a trace's operands.
+    """A timer of the ways of a trace's operands.
 
     Args:
         operands: of the trace.
