@@ -5,7 +5,7 @@ from __future__ import annotations
 from covp.chip.platform_file import Platform
 
 _STACK_GUARD = 0x10000
-"""An access so many bytes below the stack, and a sp there, come from a stack that ran over."""
+"""Bytes below the stack within which an access, or the sp, comes from a stack that ran over."""
 
 
 _PUSH = 256

@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 Pair = tuple[int, int]
 _WORTH_A_LOOK = 32
-"""From so many rows on float32 saves more than finding out that it is exact costs."""
+"""Rows from which float32 saves more than the check that it is exact costs."""
 
 
 def exact_matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]:

@@ -100,7 +100,7 @@ class Clock:
     Attributes:
         hertz: of the core.
         skipped: cycles that passed without an instruction so far.
-        witness: told where the path of a program meets the time of units; or None.
+        witness: called where control flow depends on the timing of units; or None.
     """
 
     witness: Witness | None = None

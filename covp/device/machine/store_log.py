@@ -52,9 +52,9 @@ class StoreLog:
         first: address of the first byte.
         size: bytes.
         most: stores that are kept, the first ones.
-        number: before the store of that number, from 0, ``told`` is called; the core's registers
+        number: before the store of that number, from 0, ``on_store`` is called; the core's registers
             are then those of the storing instruction. None: never.
-        told: see ``number``.
+        on_store: see ``number``.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class StoreLog:
         size: int,
         most: int = MOST,
         number: int | None = None,
-        told: Callable[[], None] = lambda: None,
+        on_store: Callable[[], None] = lambda: None,
     ) -> None:
         self._core = core
         self._records = np.empty(most, STORE)  # pages that are never touched take no memory
         self._error: BaseException | None = None
-        self._callback = _TOLD(functools.partial(self._call, told))
+        self._callback = _TOLD(functools.partial(self._call, on_store))
         ids = register_ids(core.core.architecture)
         self._log = _Log(
             limit=most,
@@ -85,9 +85,9 @@ class StoreLog:
         )
         self._handle = ctypes.c_size_t()
 
-    def _call(self, told: Callable[[], None]) -> None:
+    def _call(self, on_store: Callable[[], None]) -> None:
         try:
-            told()
+            on_store()
         except BaseException as error:  # ctypes would print it and go on
             self._error = error
 

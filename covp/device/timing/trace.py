@@ -107,7 +107,7 @@ class Runs:
         )
 
     def spent(self, cycles: RunCycles) -> Cycles:
-        """Return the cycles of all runs by cause, where one takes so many."""
+        """Return the cycles of all runs by cause, from those of one run."""
         untaken = self.count - self.taken - self.ended
         return tuple(
             self.count * own + self.taken * taken + untaken * other
@@ -182,7 +182,7 @@ class BlockRuns:
         return sum(self.spent(self.cycles))
 
     def spent(self, cycles: tuple[RunCycles, ...]) -> Cycles:
-        """Return the cycles of all runs by cause, where one of each kind takes so many."""
+        """Return the cycles of all runs by cause, from those of one run of each kind."""
         each = (
             runs.spent(one)
             for runs, one in zip(self.runs, cycles, strict=False)
