@@ -52,8 +52,8 @@ class StoreLog:
         first: address of the first byte.
         size: bytes.
         most: stores that are kept, the first ones.
-        number: before the store of that number, from 0, ``on_store`` is called; the core's registers
-            are then those of the storing instruction. None: never.
+        number: ``on_store`` is called before the store of that number, from 0; the core's
+            registers are then those of the storing instruction. None: never.
         on_store: see ``number``.
     """
 
