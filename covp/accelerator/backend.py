@@ -152,7 +152,7 @@ class AcceleratorBackend(ABC):
         return None
 
     def estimate(self, match: Match) -> int | None:
-        """Return cycles that the accelerator itself would need for a match; None: unknown.
+        """Return the cycles that the accelerator itself would need for a match; None: unknown.
 
         With `driver_estimate` it decides who gets a layer, and it is the potential saving of
         a rejected one; so it has to answer for matches that `supports` rejects, too.
@@ -160,7 +160,7 @@ class AcceleratorBackend(ABC):
         return None
 
     def driver_estimate(self, match: Match) -> int:
-        """Return cycles of the core in the driver around the jobs of an accepted ``match``.
+        """Return the cycles of the core in the driver around the jobs of an accepted ``match``.
 
         By default those of one call; drivers of this repository take 50 to 65 in simulation.
         """

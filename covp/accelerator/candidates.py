@@ -100,7 +100,7 @@ def _matches(backend: AcceleratorBackend, pattern: object, graph: Graph, op: Op)
 
 
 def _arithmetic(match: Match) -> int:
-    """Return multiply-accumulates of a match, as far as its operators are known."""
+    """Return the multiply-accumulates of a match, as far as its operators are known."""
     return sum(OPS[op.kind].macs(op) for op in match.ops if op.kind in OPS)
 
 

@@ -215,7 +215,7 @@ class Accelerator(AcceleratorBackend):
         return [Limit(f"elements of {result.name}", match.outputs[0].size, at_most=count)]
 
     def estimate(self, match: Match) -> int | None:
-        """Return cycles of the layer's jobs by their `timing`; the driver's are not part of it.
+        """Return the cycles of the layer's jobs by their `timing`; the driver's are not part of it.
 
         None where the layer has other types than the job, or states too little for its registers.
         """
@@ -236,7 +236,7 @@ class Accelerator(AcceleratorBackend):
         return sum(self._cycles(job, absent) for job in self.jobs(layer, self._numbers(given)))
 
     def _cycles(self, job: JobValues, absent: Collection[str]) -> int:
-        """Return cycles of a job without some of the optional operands."""
+        """Return the cycles of a job without some of the optional operands."""
         declared = self.job.traffic(job, absent)
         return self.timing(job, self.traffic(job, declared).nbytes).cycles
 

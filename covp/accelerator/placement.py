@@ -104,5 +104,5 @@ class Partition:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return names in a sentence."""
+    """Return the names as a phrase for a sentence."""
     return " + ".join(names)

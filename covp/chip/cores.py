@@ -133,7 +133,7 @@ def cores_dir() -> Path:
 
 
 def core_names() -> list[str]:
-    """Return names of the cores that come with covp."""
+    """Return the names of the cores that come with covp."""
     return sorted(path.parent.name for path in cores_dir().glob("*/core.yaml"))
 
 

@@ -19,7 +19,7 @@ class Debugger(Protocol):
     """The part of a debugger that reading the counter needs."""
 
     def read_memory(self, address: int, size: int) -> bytes:
-        """Return bytes of memory or of registers on the bus."""
+        """Return the bytes of memory or of registers on the bus."""
         ...
 
     def write_memory(self, address: int, data: bytes) -> None:
@@ -68,7 +68,7 @@ class CycleCounter:
             self._before = self._now()
 
     def stop(self) -> int | None:
-        """Return cycles since `start`; None where the core cannot tell."""
+        """Return the cycles since `start`; None where the core cannot tell."""
         if not self._usable:
             return None
         return (self._now() - self._before) % (_WORD if self._arm else _WORD * _WORD)

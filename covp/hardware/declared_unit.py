@@ -32,7 +32,7 @@ class Behaviour(Protocol):
         ...
 
     def macs(self, job: JobValues) -> int:
-        """Return multiply-accumulates of a job; 0 where it does not say."""
+        """Return the multiply-accumulates of a job; 0 where it does not say."""
         ...
 
     def traffic(self, job: JobValues, declared: Traffic) -> Traffic:

@@ -86,7 +86,7 @@ class MemoryPort:
     contention: float = 0.0
 
     def cycles(self, nbytes: int) -> int:
-        """Return cycles to move a number of bytes."""
+        """Return the cycles to move a number of bytes."""
         cycles: int = rounded_up(-(-nbytes // self.bytes_per_cycle) * (1 + self.contention))
         return cycles
 

@@ -50,7 +50,7 @@ class Cache(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prefetch: bool = False
 
     def transfer_cycles(self, wait_states: int) -> int:
-        """Return cycles until a missing line is there.
+        """Return the cycles until a missing line is there.
 
         Args:
             wait_states: of a transfer.

@@ -47,7 +47,7 @@ def advice(name: str, known: Sequence[str], folder: Path) -> str:
 
 
 def _longer(name: str, known: Sequence[str]) -> list[str]:
-    """Return names that the name is the beginning of, or that it holds; those most like it."""
+    """Return the names that the name is the beginning of, or that it holds; those most like it."""
     plain = _letters(name)
     found = [
         each

@@ -225,7 +225,7 @@ class DebugModule:
     # -- system bus ---------------------------------------------------------------------------
 
     def _width(self) -> int:
-        """Return bytes of an access; 0 sets the error for sizes that there are not."""
+        """Return the bytes of an access; 0 sets the error for sizes that there are not."""
         code = self._sbcs >> 17 & 7
         if code > 2:
             self._sberror = 4

@@ -389,7 +389,7 @@ class Execution:
                 return next_pc
 
     def _size(self, pc: int) -> int:
-        """Return bytes of the instruction at ``pc``."""
+        """Return the bytes of the instruction at ``pc``."""
         bits = self._counter.opcode(pc)
         is_short = bits <= 0xFFFF if self._is_arm else bits & 3 != 3
         return 2 if is_short else 4

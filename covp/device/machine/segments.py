@@ -106,5 +106,5 @@ class SegmentLog:
 
 
 def _table(items: ctypes.Array[Any], count: int) -> NDArray[Any]:
-    """Return structures as a numpy array of records, copied."""
+    """Copy structures to a numpy array of records."""
     return np.array(np.ctypeslib.as_array(items)[:count])

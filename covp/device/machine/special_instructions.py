@@ -34,7 +34,7 @@ class Special:
 
 
 def special_instructions(core: Core, has_data_cache: bool = False) -> tuple[Special, ...]:
-    """Return patterns of a core's instructions; the first one that matches an instruction decides.
+    """Return the patterns of a core's instructions; the first one that matches decides.
 
     Args:
         core: which.

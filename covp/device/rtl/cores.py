@@ -53,7 +53,7 @@ class RtlCore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def rtl_names() -> list[str]:
-    """Return names of the cores of covp that there is RTL of."""
+    """Return the names of the cores of covp that there is RTL of."""
     return [core.name for core in all_cores() if has_rtl(core)]
 
 

@@ -199,7 +199,7 @@ class RtlModel:
         )
 
     def spent(self) -> int:
-        """Return cycles in the current phase before `State.phase_start`."""
+        """Return the cycles in the current phase before `State.phase_start`."""
         return int(self._library.covp_rtl_phases(self._handle)[self.state.phase].cycles)
 
     def set_instruction(self, number: int, function: int, state: int, cycles: int) -> None:

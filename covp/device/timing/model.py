@@ -277,7 +277,7 @@ _UNIT = ModelFile(source="one cycle per instruction", name="unit", assumes="an i
 
 
 def model_names() -> list[str]:
-    """Return names of the timing models that come with covp."""
+    """Return the names of the timing models that come with covp."""
     return sorted([*timing_files(), _UNIT.name])
 
 

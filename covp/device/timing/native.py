@@ -366,7 +366,7 @@ class Pipeline:
     def path(
         self, blocks: Sequence[PathBlock], first: PlacedBlock, entry: int, ends: int, jumps: bool
     ) -> int:
-        """Return cycles of blocks that run one after the other.
+        """Return the cycles of blocks that run one after the other.
 
         Args:
             blocks: of the path.

@@ -84,7 +84,7 @@ class Ways:
         self._delays: dict[int, int] = {}
 
     def more(self, number: int) -> int:
-        """Return cycles that one run with these operands takes more than what was met before it.
+        """Return the extra cycles of a run with these operands over what was met before it.
 
         Args:
             number: position among the operands.
@@ -102,7 +102,7 @@ class Ways:
         return self._delays[number]
 
     def _extra_cycles(self, number: int, jumps: bool) -> int:
-        """Return cycles that a way takes more than expected, with the branch at its end."""
+        """Return the cycles that a way takes beyond those expected, with the branch at its end."""
         nodes = self._nodes(number)
         blocks = [
             self._block(node.block) for node in nodes if node is nodes[0] or node.kind == FELL
