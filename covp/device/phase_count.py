@@ -87,7 +87,7 @@ def add_counts(counts: Sequence[PhaseCount]) -> PhaseCount:
 
 
 def add_causes(parts: Iterable[Causes | None]) -> Causes | None:
-    """Return the cycles by cause, of all ``parts`` together; None where one of them is not known."""
+    """Return the cycles of all ``parts`` together, by cause; None where one is not known."""
     total: Counter[str] = Counter()
     for part in parts:
         if part is None:

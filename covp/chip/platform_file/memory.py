@@ -70,7 +70,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
 
 @functools.lru_cache(maxsize=256)
 def parse_size(size: int | str) -> int:
-    """Return the bytes of 4096, "320K", "1M", "64 KiB".
+    """Return the bytes of a size such as 4096, "320K", "1M" or "64 KiB".
 
     Raises:
         ValueError: not a size.
