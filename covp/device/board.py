@@ -226,7 +226,7 @@ class Board:
         return True
 
     def forget_code(self, address: int, size: int) -> None:
-        """Let cores forget the code translated from ``size`` bytes that have changed."""
+        """Let cores forget code translated from ``size`` bytes at ``address``: they changed."""
         for core in self.cores:
             core.forget_code(address, size)
 
@@ -333,7 +333,7 @@ class Board:
     def call_stack(
         self, pc: int, registers: Mapping[str, int], core: EmulatedCore
     ) -> tuple[str, ...]:
-        """Return the functions active at ``pc`` of ``core``; see `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` of ``core`` with ``registers``."""
         return call_stack(self.symbols, core.core.architecture, pc, registers, self.read)
 
     # -- state --------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ class Observer:
     """
 
     def load(self, master: str, address: int, size: int) -> None:
-        """Note that a master loads ``size`` bytes of memory, or looks at them in place."""
+        """Note that a ``master`` loads ``size`` bytes at ``address``, or looks at them in place."""
 
     def store(self, master: str, address: int, data: NDArray[np.uint8]) -> None:
         """Note that a master is about to store ``data`` to memory from ``address`` on."""

@@ -55,12 +55,12 @@ class SerialPort(Peripheral):
             self._frame = None
 
     def read_register(self, offset: int, size: int) -> int:
-        """Read a register, after the receiver is up to date."""
+        """Read ``size`` bytes at ``offset``, after `look`."""
         self.look()
         return super().read_register(offset, size)
 
     def needs_exact_time(self, offset: int, is_store: bool) -> bool:
-        """Return whether an access needs the exact time: only where bytes take time."""
+        """Return whether bytes take time, for any ``offset`` and ``is_store``."""
         return self.paced
 
     # -- outside ------------------------------------------------------------------------------

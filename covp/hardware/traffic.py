@@ -44,7 +44,7 @@ class TrafficLedger(Observer):
         self._phase = phase
 
     def moved(self, master: str, place: str, is_write: bool, size: int) -> None:
-        """Count bytes that hardware moved."""
+        """Count ``size`` bytes of ``master`` and ``place`` by ``is_write``."""
         self.bytes_moved[TrafficEntry(self._phase(), master, place, is_write)] += size
 
     def restarted(self) -> None:

@@ -49,7 +49,7 @@ class Collected:
         return self.output.decode("utf-8", errors="replace")
 
     def write(self, data: bytes, is_error: bool) -> None:
-        """Append ``data`` to `output`, or to `errors`."""
+        """Append ``data`` to `output`, with ``is_error`` to `errors`."""
         (self.errors if is_error else self.output).extend(data)
 
     def read(self, size: int) -> bytes:
@@ -73,7 +73,7 @@ class Streams:
         self._output, self._errors = output, errors
 
     def write(self, data: bytes, is_error: bool) -> None:
-        """Write ``data`` to one of the streams at once."""
+        """Write ``data`` to the output, with ``is_error`` to the errors, at once."""
         stream = self._errors if is_error else self._output
         stream.write(data)
         stream.flush()
