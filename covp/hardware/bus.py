@@ -351,7 +351,7 @@ class Bus:
                 observer.moved(self.master, place, is_write, size)
 
     def is_memory(self, address: int, size: int, writable: bool = False) -> bool:
-        """Return whether ``size`` bytes at ``address`` are in one memory, ``writable``: no flash."""
+        """Tell whether ``size`` bytes at ``address`` are in one memory, ``writable``: no flash."""
         return any(
             memory.region.holds(address, size) and not (writable and memory.region.kind == "flash")
             for memory in self._memories
