@@ -71,7 +71,7 @@ class Monitor:
         every = sorted(self._target.device.peripherals.items(), key=lambda item: item[1][0])
         return "".join(f"0x{base:08x} {name}\n" for name, (base, _) in every)
 
-    def _switch_semihosting(self, words: list[str]) -> str:
+    def _semihosting(self, words: list[str]) -> str:
         board, how = self._target.device.board, words[0] if words else ""
         if how not in ("enable", "disable", ""):
             raise UsageError(f"semihosting {how!r}: it is enable or disable")
@@ -84,7 +84,7 @@ class Monitor:
     def _arm(self, words: list[str]) -> str:
         if words[:1] != ["semihosting"]:
             raise UsageError("no monitor command 'arm' but arm semihosting")
-        return self._switch_semihosting(words[1:])
+        return self._semihosting(words[1:])
 
     def _pc(self) -> int:
         return self._target.read_register("pc") & ~1
