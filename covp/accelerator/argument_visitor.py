@@ -17,7 +17,7 @@ _NUMBERS = (bool, int, float, np.integer, np.floating)
 
 
 class ArgumentVisitor(ABC, Generic[_T]):
-    """Renders each object once, however often calls use it.
+    """A renderer of arguments: each object once, however often calls use it.
 
     Attributes:
         where: start of error messages: the accelerator and the layer.
@@ -35,8 +35,8 @@ class ArgumentVisitor(ABC, Generic[_T]):
             Tensor: self.tensor,
         }
 
-    def rendered(self, step: CCall) -> list[_T]:
-        """The arguments of a call; its register images know the others' sizes, see `image`."""
+    def render(self, step: CCall) -> list[_T]:
+        """Return a call's arguments; its register images know the others' sizes, see `image`."""
         given = step.arguments
         sizes = tuple(_bytes_from(a) for a in given if not isinstance(a, RegisterImage))
         return [
@@ -53,7 +53,7 @@ class ArgumentVisitor(ABC, Generic[_T]):
         return self._images[key][1]
 
     def value(self, argument: object) -> _T:
-        """An argument of a driver call.
+        """Return an argument of a driver call.
 
         Raises:
             AcceleratorError: a driver cannot be passed it.
@@ -77,15 +77,15 @@ class ArgumentVisitor(ABC, Generic[_T]):
 
     @abstractmethod
     def number(self, value: int | float) -> _T:
-        """A number."""
+        """Return a number."""
 
     @abstractmethod
     def constant(self, constant: Constant) -> _T:
-        """The address of an array."""
+        """Return the address of an array."""
 
     @abstractmethod
     def image(self, image: RegisterImage, sizes: tuple[int, ...]) -> _T:
-        """The address of an array of words, some of which are addresses of constants.
+        """Return the address of an array of words, some of which are addresses of constants.
 
         Args:
             image: the words.
@@ -95,19 +95,19 @@ class ArgumentVisitor(ABC, Generic[_T]):
 
     @abstractmethod
     def slice(self, part: TensorSlice) -> _T:
-        """An address inside a tensor or workspace."""
+        """Return an address inside a tensor or workspace."""
 
     @abstractmethod
     def workspace(self, workspace: Workspace) -> _T:
-        """The address of a workspace."""
+        """Return the address of a workspace."""
 
     @abstractmethod
     def tensor(self, tensor: Tensor) -> _T:
-        """The address of a tensor."""
+        """Return the address of a tensor."""
 
 
 def _bytes_from(argument: object) -> int:
-    """Of a pointer into RAM the bytes from there on; 0 of all else."""
+    """Return the bytes from a pointer into RAM to its end; 0 for all else."""
     if isinstance(argument, TensorSlice):
         whole = argument.whole
         element = whole.dtype.itemsize if isinstance(whole, Tensor) else 1

@@ -28,11 +28,11 @@ _B = TypeVar("_B", bound="AcceleratorBackend")
 
 
 class AcceleratorBackend(ABC):
-    """One accelerator as the compiler sees it. Subclasses set the class attributes.
+    """An accelerator as the compiler sees it. Subclasses set the class attributes.
 
     Attributes:
         name: as users write it after ``-a``. An instance may have another name of its own, see
-            `renamed`: the C names of its driver and the target that reports show.
+            `with_name`: the C names of its driver and the target that reports show.
         patterns: what the accelerator looks for; earlier ones go first.
         peripheral: the hardware model: a class, or "module:Class" imported when a device needs it.
         parameters: settings after the name: ``name:key=value,key=value``. The keywords of the
@@ -60,15 +60,15 @@ class AcceleratorBackend(ABC):
 
         Raises:
             UsageError: an unknown parameter, a wrong type or a value outside its limits.
-            AcceleratorError: the class's name is no C identifier.
+            AcceleratorError: the class's name is not a C identifier.
         """
         wrong = name_problem(self.name)
         if wrong:
             raise AcceleratorError(f"accelerator {self.name!r}: {wrong}")
         self.values = read_parameters(self.name, self.parameters, values or {})
 
-    def renamed(self: _B, name: str) -> _B:
-        """The same accelerator as an instance with a name of its own.
+    def with_name(self: _B, name: str) -> _B:
+        """Return the same accelerator as an instance with a name of its own.
 
         Raises:
             UsageError: the name cannot be a part of C names.
@@ -82,7 +82,7 @@ class AcceleratorBackend(ABC):
 
     @classmethod
     def description(cls) -> str:
-        """The first line of the class's docstring."""
+        """Return the first line of the class's docstring."""
         return (inspect.getdoc(cls) or "").partition("\n")[0]
 
     @property
@@ -107,11 +107,11 @@ class AcceleratorBackend(ABC):
 
     @abstractmethod
     def lower(self, match: Match) -> Step | Sequence[Step]:
-        """The driver calls, and the work of the core around them, that compute a match."""
+        """Return the driver calls, and the work of the core around them, that compute a match."""
 
     @abstractmethod
     def driver(self, base: int) -> Mapping[str, str]:
-        """The driver's files, name to C text, for registers at bus address ``base``.
+        """Return the driver's files, name to C text, for registers at bus address ``base``.
 
         A file ``NAME_place.h`` with ``NAME_BASE`` and, where the platform has one for it,
         ``NAME_IRQ`` lies beside them.
@@ -120,18 +120,18 @@ class AcceleratorBackend(ABC):
     # -- hooks that most accelerators do not need ----------------------------------------------
 
     def before_partitioning(self, graph: Graph) -> Graph:
-        """A graph pass before the search for patterns: a new graph, or the same one."""
+        """Transform a graph before the search for patterns: return a new graph, or the same one."""
         return graph
 
     def after_partitioning(self, graph: Graph, own: Sequence[Match]) -> Graph:
-        """A graph pass after it; ``own`` are the matches that became this accelerator's layers.
+        """Transform a graph after it; ``own``: the matches that became this accelerator's layers.
 
         Patterns are searched for once more in the graph that it returns.
         """
         return graph
 
     def refine(self, match: Match, steps: Sequence[Step]) -> Sequence[Step]:
-        """A pass on the ``steps`` of a lowered ``match``, e.g. tiling to the unit's own memory."""
+        """Transform the ``steps`` of a lowered ``match``, e.g. tile to the unit's own memory."""
         return steps
 
     def startup(self) -> Sequence[CCall]:
@@ -139,7 +139,7 @@ class AcceleratorBackend(ABC):
         return ()
 
     def overlaps(self, function: str) -> tuple[str, str] | None:
-        """What lets the core go on while the unit works, for programs compiled with ``overlap``.
+        """Return the functions that ``overlap`` uses to let the core go on while the unit works.
 
         Args:
             function: of the driver, which `lower` calls; it starts the unit and waits for it.
@@ -152,7 +152,7 @@ class AcceleratorBackend(ABC):
         return None
 
     def estimate(self, match: Match) -> int | None:
-        """Cycles that the accelerator itself would need for a match; None: unknown.
+        """Return the cycles that the accelerator itself would need for a match; None: unknown.
 
         With `driver_estimate` it decides who gets a layer, and it is the potential saving of
         a rejected one; so it has to answer for matches that `supports` rejects, too.
@@ -160,26 +160,26 @@ class AcceleratorBackend(ABC):
         return None
 
     def driver_estimate(self, match: Match) -> int:
-        """Cycles of the core in the driver around the jobs of an accepted ``match``.
+        """Return the cycles of the core in the driver around the jobs of an accepted ``match``.
 
         By default those of one call; drivers of this repository take 50 to 65 in simulation.
         """
         return DRIVER_CYCLES
 
     def requantizes(self, match: Match) -> Sequence[Requantize]:
-        """The steps of `lower` in which the core requantizes; their cycles are simulated."""
+        """Return the steps of `lower` in which the core requantizes; their cycles are simulated."""
         return ()
 
     def unit_energy(self) -> UnitEnergy | None:
-        """What its operations and bytes cost; None where neither class nor parameters say it."""
+        """Return the energy of operations and bytes; None where it is not given."""
         return self.energy or energy_in(str(self.values.get("technology", NONE)))
 
     def unit_area(self) -> UnitArea | None:
-        """What its multipliers and memory take; None where neither class nor parameters say it."""
+        """Return the area of the unit; None where neither class nor parameters give it."""
         return self.area or area_in(str(self.values.get("technology", NONE)))
 
     def hardware_size(self) -> tuple[int, float] | None:
-        """Its multiply-accumulate units, and its memory in KB (1024 bytes); None: unknown.
+        """Return the unit's multiply-accumulators and its memory in KB (1024 bytes); None: unknown.
 
         By default its parameter ``macs_per_cycle``, and no memory.
         """
@@ -187,14 +187,14 @@ class AcceleratorBackend(ABC):
         return (int(macs), 0.0) if isinstance(macs, int) else None
 
     def cases(self) -> Mapping[str, Any]:
-        """For `covp verify`: operator name to a Hypothesis strategy of `covp.testing.Case`.
+        """Return, for `covp verify`, a Hypothesis strategy of `covp.testing.Case` by operator name.
 
         Empty: those of `covp.testing.layers.STRATEGIES` for the operators of the patterns.
         """
         return {}
 
     def peripheral_class(self) -> type[Any]:
-        """The class of the hardware model.
+        """Return the class of the hardware model.
 
         Raises:
             AcceleratorError: ``peripheral`` names no class that can be imported.
@@ -211,22 +211,22 @@ class AcceleratorBackend(ABC):
             ) from error
         if not isinstance(found, type):
             raise AcceleratorError(
-                f"accelerator {self.name}: peripheral {self.peripheral!r} is no class"
+                f"accelerator {self.name}: peripheral {self.peripheral!r} is not a class"
             )
         return found
 
     @property
     def is_on_bus(self) -> bool:
-        """Whether its hardware reaches memory by itself, beside the core's caches."""
+        """True if the unit's hardware reaches memory by itself, beside the core's caches."""
         from covp.hardware.custom_instruction import InstructionUnit
 
         return not issubclass(self.peripheral_class(), InstructionUnit)
 
     def make_peripheral(self) -> Any:
-        """A new hardware model with the parameters that its constructor takes.
+        """Return a new hardware model with the parameters that its constructor takes.
 
         Raises:
-            AcceleratorError: the constructor takes one that is no parameter of the accelerator.
+            AcceleratorError: the constructor takes one that is not a parameter of the accelerator.
         """
         model = self.peripheral_class()
         taken = inspect.signature(model).parameters.values()
@@ -234,14 +234,15 @@ class AcceleratorBackend(ABC):
         for name in names:
             if name not in self.values:
                 raise AcceleratorError(
-                    f"accelerator {self.name}: {model.__name__}() takes {name!r}, which is none of "
-                    f"`parameters`: {near_misses(name, self.values)} (or override make_peripheral)"
+                    f"accelerator {self.name}: {model.__name__}() takes {name!r}, which is not "
+                    f"one of `parameters`: {near_misses(name, self.values)} "
+                    "(or override make_peripheral)"
                 )
         return model(**{name: self.values[name] for name in names})
 
 
 def name_problem(name: object) -> str:
-    """The reason why an accelerator cannot have a name; empty where it can."""
+    """Return the reason why an accelerator cannot have a name; empty where it can."""
     if not (isinstance(name, str) and _C_NAME.fullmatch(name)):
         return (
             "its name becomes a part of C names; only letters, digits and _ can be in it, the "
@@ -251,7 +252,7 @@ def name_problem(name: object) -> str:
 
 
 def new_peripheral(backend: AcceleratorBackend) -> Any:
-    """A new hardware model of an accelerator.
+    """Return a new hardware model of an accelerator.
 
     Raises:
         AcceleratorError: ``make_peripheral`` raised, or gave something else.
@@ -263,6 +264,6 @@ def new_peripheral(backend: AcceleratorBackend) -> Any:
     made = call_hook(where, "make_peripheral", backend.make_peripheral)
     if not isinstance(made, (Peripheral, InstructionUnit)):
         raise AcceleratorError(
-            f"{where}: make_peripheral() gave {made!r:.80}, no Peripheral and no InstructionUnit"
+            f"{where}: make_peripheral() gave {made!r:.80}, not a Peripheral or an InstructionUnit"
         )
     return made

@@ -32,7 +32,7 @@ class RegisterImage:
 
     Where the core has a data cache (``#if COVP_DATA_CACHE_LINE``) they are followed by a word for
     each other argument of the call: the bytes in RAM from there to the end of the tensor or
-    workspace, 0 for constants and numbers. A driver cleans and invalidates so many.
+    workspace, 0 for constants and numbers. A driver cleans and invalidates these bytes.
 
     Attributes:
         name: of the array.

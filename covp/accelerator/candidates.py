@@ -10,7 +10,7 @@ import numpy as np
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.core_costs import NO_COSTS, CoreCosts
-from covp.accelerator.limits import Limit, broken
+from covp.accelerator.limits import Limit, broken_limits
 from covp.base.plugins import call_hook
 from covp.errors import AcceleratorError, ModelError
 from covp.graph.graph import Graph, Op
@@ -88,7 +88,7 @@ def find_candidates(
 
 
 def _matches(backend: AcceleratorBackend, pattern: object, graph: Graph, op: Op) -> Sequence[Match]:
-    """A pattern's matches that end with an operator, the one with most arithmetic first."""
+    """Return a pattern's matches that end with an operator, the one with most arithmetic first."""
     if not isinstance(pattern, Pattern):
         raise AcceleratorError(
             f"accelerator {backend.name}: patterns must hold Patterns, not {pattern!r}"
@@ -100,7 +100,7 @@ def _matches(backend: AcceleratorBackend, pattern: object, graph: Graph, op: Op)
 
 
 def _arithmetic(match: Match) -> int:
-    """Multiply-accumulates of a match, as far as its operators are known."""
+    """Return the multiply-accumulates of a match, as far as its operators are known."""
     return sum(OPS[op.kind].macs(op) for op in match.ops if op.kind in OPS)
 
 
@@ -116,7 +116,7 @@ def _ask(backend: AcceleratorBackend, match: Match) -> Candidate | Rejection:
 
 
 def _with_requantization(accepted: Sequence[Candidate], costs: CoreCosts) -> tuple[Candidate, ...]:
-    """The matches with the cycles of what they leave to the core, as far as those are known."""
+    """Return the matches with the cycles that they leave to the core, as far as known."""
     left = [_call(c.backend, c.match, "requantizes", c.backend.requantizes) for c in accepted]
     steps = [step for own in left for step in own]
     cycles = iter(costs.requantizations(steps) if steps else ())
@@ -129,7 +129,7 @@ def _with_requantization(accepted: Sequence[Candidate], costs: CoreCosts) -> tup
 
 
 def _worth(backend: AcceleratorBackend, match: Match, limits: Sequence[Limit]) -> int | None:
-    """The estimate for a rejected match; only limits say that it could be accepted at all."""
+    """Estimate a rejected match; only limits say that it could be accepted at all."""
     if not limits:
         return None
     try:
@@ -141,7 +141,7 @@ def _worth(backend: AcceleratorBackend, match: Match, limits: Sequence[Limit]) -
 def _cycles(
     backend: AcceleratorBackend, match: Match, hook: str, ask: Callable[[Match], object]
 ) -> int | None:
-    """The answer of a hook that estimates; a negative one says nothing, as does None."""
+    """Return the answer of a hook that estimates; a negative one says nothing, as does None."""
     answer = _call(backend, match, hook, ask)
     if answer is None:
         return None
@@ -154,7 +154,7 @@ def _cycles(
 
 
 def _supports(backend: AcceleratorBackend, match: Match) -> tuple[str, tuple[Limit, ...]]:
-    """The reason why a backend rejects a match, empty where it does not, and the broken limits."""
+    """Return the reason why a backend rejects a match, empty if it does not, and broken limits."""
     answer: object = _call(backend, match, "supports", backend.supports)
     if answer is True:
         return "", ()
@@ -163,7 +163,7 @@ def _supports(backend: AcceleratorBackend, match: Match) -> tuple[str, tuple[Lim
     if answer is False:
         return f"pattern {match.name}: not supported", ()
     if isinstance(answer, Sequence) and all(isinstance(limit, Limit) for limit in answer):
-        failed = _call(backend, match, "supports", lambda _: broken(answer))
+        failed = _call(backend, match, "supports", lambda _: broken_limits(answer))
         return ", ".join(map(str, failed)), failed
     raise AcceleratorError(
         f"accelerator {backend.name}, layer {match.op.name}: supports() must return True, False, "
@@ -172,5 +172,5 @@ def _supports(backend: AcceleratorBackend, match: Match) -> tuple[str, tuple[Lim
 
 
 def _call(backend: AcceleratorBackend, match: Match, hook: str, run: Callable[[Match], _T]) -> _T:
-    """The answer of a backend about a match."""
+    """Return the answer of a backend about a match."""
     return call_hook(f"accelerator {backend.name}, layer {match.op.name}", hook, run, match)

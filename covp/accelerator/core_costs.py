@@ -10,26 +10,26 @@ from covp.graph.graph import Graph, Op
 
 
 class CoreCosts(Protocol):
-    """Gives the cycles that the core needs; None where they are unknown."""
+    """An estimator of the cycles that the core needs; None where they are unknown."""
 
     def operators(self, graph: Graph) -> Mapping[Op, int | None]:
-        """Of each operator of a graph after all passes."""
+        """Return the cycles of each operator of a graph after all passes."""
         ...
 
     def requantizations(self, steps: Sequence[Requantize]) -> Sequence[int | None]:
-        """Of each step that an accelerator leaves to the core."""
+        """Return the cycles of each step that an accelerator leaves to the core."""
         ...
 
 
 class _Unknown:
-    """Nothing is known of the core."""
+    """An estimator for a core of which nothing is known."""
 
     def operators(self, graph: Graph) -> Mapping[Op, int | None]:
-        """None for each."""
+        """Return None for each operator."""
         return dict.fromkeys(graph.ops)
 
     def requantizations(self, steps: Sequence[Requantize]) -> Sequence[int | None]:
-        """None for each."""
+        """Return None for each step."""
         return [None] * len(steps)
 
 

@@ -33,7 +33,7 @@ class Choice:
 
     @property
     def root(self) -> int:
-        """Its last operator."""
+        """The last operator of the members."""
         return max(self.members)
 
 
@@ -44,7 +44,7 @@ _Way = tuple[int, tuple[int, ...]]
 
 
 def groups(choices: Sequence[Choice]) -> list[list[int]]:
-    """The positions of choices that are connected by common operators, in order."""
+    """Return the positions of choices that are connected by common operators, in order."""
     found: list[tuple[set[int], list[int]]] = []
     for position, choice in enumerate(choices):
         members, positions = set(choice.members), [position]
@@ -60,7 +60,7 @@ def groups(choices: Sequence[Choice]) -> list[list[int]]:
 
 
 def cheapest(core: Sequence[int], choices: Sequence[Choice]) -> list[int] | None:
-    """The choices of the cheapest cover, by position, the last operator's first.
+    """Return the choices of the cheapest cover, by position, the last operator's first.
 
     Of covers that take equally long the one counts that, from the last operator backwards, makes
     the choice given first; the core comes after all choices.
@@ -91,7 +91,7 @@ def cheapest(core: Sequence[int], choices: Sequence[Choice]) -> list[int] | None
 def _options(
     op: int, state: _State, core: int, choices: Sequence[Choice]
 ) -> Iterator[tuple[_State, int, int]]:
-    """What can be done with an operator: the state after it, the cycles, the choice."""
+    """Yield the ways to treat an operator: the state after it, the cycles, the choice."""
     taken, bare = state
     if op in taken:
         yield (taken - {op}, _without(op, bare, choices)), 0, -1

@@ -56,7 +56,7 @@ from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
 
 
 class Accelerator(AcceleratorBackend):
-    """One accelerator, described once. Subclasses set `name`, `job`, and `operators` or `patterns`.
+    """An accelerator, described once. Subclasses set `name`, `job`, `operators` or `patterns`.
 
     Attributes:
         operators: TFLite's names of the operators it accepts; `patterns` follow from them.
@@ -81,7 +81,7 @@ class Accelerator(AcceleratorBackend):
             cls.timing = _timing_by_work  # type: ignore[assignment]
 
     def registers(self, layer: Any) -> Mapping[str, Any]:
-        """The values of the job's numbers and tables for a layer; tables as arrays, None for none.
+        """Return the job's numbers and tables for a layer; tables as arrays, None for none.
 
         By default those that bear a name of `covp.graph.typed.named_values`; add the others. What
         comes at run time is not part of it: tensors are the match's inputs in their order
@@ -93,7 +93,7 @@ class Accelerator(AcceleratorBackend):
 
     @abstractmethod
     def compute(self, job: Any) -> NDArray[Any]:
-        """The result of a job.
+        """Return the result of a job.
 
         ``job.NAME`` is an int or float for a number and a flat array for an operand (None for an
         optional one with the address 0). Only declared values may be used: the hardware has no
@@ -101,22 +101,22 @@ class Accelerator(AcceleratorBackend):
         """
 
     def accepts(self, layer: Any) -> Iterable[Limit]:
-        """The requirements on a layer beyond the ranges of the job's numbers.
+        """Return the requirements on a layer beyond the ranges of the job's numbers.
 
         Of a generator no limit after the first one that does not hold is read.
         """
         return ()
 
     def check(self, job: JobValues) -> str | None:
-        """A key of `covp.hardware.job_unit.ERRORS` for numbers that do not go together, or None."""
+        """Return a key of `covp.hardware.job_unit.ERRORS` for inconsistent numbers, or None."""
         return None
 
     def macs(self, job: Any) -> int:
-        """Multiply-accumulates of a job, or other operations that ``macs_per_cycle`` counts."""
+        """Return the multiply-accumulates of a job, or what ``macs_per_cycle`` counts."""
         return 0
 
     def traffic(self, job: Any, declared: Traffic) -> Traffic:
-        """The bytes that a job moves: by default all of its operands, each once, and the result.
+        """Return the bytes that a job moves: by default all operands, each once, and the result.
 
         Args:
             job: its numbers.
@@ -128,7 +128,7 @@ class Accelerator(AcceleratorBackend):
         return declared
 
     def timing(self, job: Any, nbytes: int) -> JobTiming:
-        """The time of a job: `covp.hardware.job_timing.UnitTiming` by default.
+        """Return the time of a job: `covp.hardware.job_timing.UnitTiming` by default.
 
         It is called for jobs that run, for estimates and to time recorded jobs anew; so it may
         depend on nothing but the job's numbers, the bytes moved and the parameters.
@@ -140,11 +140,11 @@ class Accelerator(AcceleratorBackend):
         return self.unit_timing().job(self.macs(job), nbytes)
 
     def unit_timing(self) -> UnitTiming:
-        """The default timing model with the parameters of this instance, as far as it has them."""
+        """Return the default timing model with this instance's parameters, where it has them."""
         return unit_timing(self.values)
 
     def jobs(self, layer: Any, job: Any) -> Iterable[Any]:
-        """The numbers of the jobs that the driver makes of a layer: one job by default.
+        """Return the numbers of the jobs that the driver makes of a layer: one job by default.
 
         `lower`, `refine` or a driver that cut a layer into several need it for `estimate`;
         `JobValues.but` makes a job with other numbers.
@@ -158,7 +158,7 @@ class Accelerator(AcceleratorBackend):
     # -- called by the compiler; see `AcceleratorBackend` ---------------------------------------
 
     def layer(self, match: Match) -> Any:
-        """The layer that `registers` and `accepts` get for a match.
+        """Return the layer that `registers` and `accepts` get for a match.
 
         Raises:
             ModelError: the operator cannot be described.
@@ -172,7 +172,7 @@ class Accelerator(AcceleratorBackend):
         return typed(match.op)
 
     def supports(self, match: Match) -> bool | str | Sequence[Limit]:
-        """The limits of `accepts` and of the registers."""
+        """Return the limits of `accepts` and of the registers."""
         try:
             layer = self.layer(match)
         except ModelError as error:
@@ -196,7 +196,7 @@ class Accelerator(AcceleratorBackend):
         return own + ranges + (self._whole(match, values) if inside else [])
 
     def types(self, match: Match) -> Iterable[Limit]:
-        """Tensors and result are of the types that the job declares."""
+        """Check that tensors and result are of the types that the job declares."""
         given = zip(self.job.tensors, self.tensors(match), strict=True)
         for operand, tensor in (*given, (self.job.result, match.outputs[0])):
             if isinstance(tensor, Tensor):
@@ -204,7 +204,7 @@ class Accelerator(AcceleratorBackend):
                 yield Limit(what, tensor.dtype.name, one_of=(operand.dtype.name,))
 
     def _whole(self, match: Match, values: Mapping[str, Any]) -> list[Limit]:
-        """One job must give all of the layer, unless `lower` is overridden."""
+        """Check that one job gives all of the layer, unless `lower` is overridden."""
         if type(self).lower is not Accelerator.lower:
             return []
         result = self.job.result
@@ -215,7 +215,7 @@ class Accelerator(AcceleratorBackend):
         return [Limit(f"elements of {result.name}", match.outputs[0].size, at_most=count)]
 
     def estimate(self, match: Match) -> int | None:
-        """Cycles of the layer's jobs by their `timing`; the driver's are not part of it.
+        """Return the cycles of the layer's jobs by their `timing`; the driver's are not part of it.
 
         None where the layer has other types than the job, or states too little for its registers.
         """
@@ -229,19 +229,19 @@ class Accelerator(AcceleratorBackend):
         names = {part.name for part in (*self.job.image, *self.job.varying)}
         if isinstance(given, Mapping) and not names <= set(given):
             return None
-        given = self._checked(match, given)
+        given = self._check_registers(match, given)
         absent = {table.name for table in self.job.tables if given[table.name] is None}
         tensors = zip(self.job.tensors, self.tensors(match), strict=False)
         absent |= {operand.name for operand, tensor in tensors if isinstance(tensor, int)}
         return sum(self._cycles(job, absent) for job in self.jobs(layer, self._numbers(given)))
 
     def _cycles(self, job: JobValues, absent: Collection[str]) -> int:
-        """Cycles of a job without some of the optional operands."""
+        """Return the cycles of a job without some of the optional operands."""
         declared = self.job.traffic(job, absent)
         return self.timing(job, self.traffic(job, declared).nbytes).cycles
 
     def lower(self, match: Match) -> Step | Sequence[Step]:
-        """One call of the driver."""
+        """Lower a layer to one call of the driver."""
         values = self._registers(match, self.layer(match))
         numbers = self._numbers(values)
         tensors = self.tensors(match)
@@ -268,22 +268,22 @@ class Accelerator(AcceleratorBackend):
         return driver_files(self.name, self.job.registers, self.job, base, sleep)
 
     def overlaps(self, function: str) -> tuple[str, str] | None:
-        """Of the generated driver."""
+        """Return the functions that start the generated driver and wait for it."""
         own = type(self).driver is Accelerator.driver and function == f"{self.name}_run"
         return (f"{self.name}_begin", f"{self.name}_end") if own else None
 
     def make_peripheral(self) -> DeclaredUnit:
-        """A new hardware model with this instance's parameters."""
+        """Return a new hardware model with this instance's parameters."""
         return DeclaredUnit(self)
 
     def _numbers(self, values: Mapping[str, Any]) -> JobValues:
         return JobValues(**{number.name: values[number.name] for number in self.job.numbers})
 
     def _registers(self, match: Match, layer: Any) -> Mapping[str, Any]:
-        """The result of `registers`, checked."""
-        return self._checked(match, self.registers(layer))
+        """Return the result of `registers`, checked."""
+        return self._check_registers(match, self.registers(layer))
 
-    def _checked(self, match: Match, given: object) -> Mapping[str, Any]:
+    def _check_registers(self, match: Match, given: object) -> Mapping[str, Any]:
         try:
             return checked_registers(self.job, given)
         except ValueError as error:
@@ -293,7 +293,7 @@ class Accelerator(AcceleratorBackend):
         return AcceleratorError(f"accelerator {self.name}, layer {match.op.name}: {what}")
 
     def tensors(self, match: Match) -> list[Argument]:
-        """The arguments of the driver for the job's tensors: by name or else by position.
+        """Return the arguments of the driver for the job's tensors: by name or else by position.
 
         An address of 0 is for optional ones that a layer does not have.
         """
@@ -315,6 +315,6 @@ def _table_word(operand: Operand, table: NDArray[Any] | None) -> int | Constant:
 
 
 def _timing_by_work(unit: Any, job: Any, nbytes: int) -> JobTiming:
-    """`Accelerator.timing` of a class that overrides ``work(job, nbytes, port)`` instead."""
+    """Time jobs by ``work(job, nbytes, port)``, for a class that overrides that."""
     timing: JobTiming = unit.work(job, nbytes, unit.unit_timing().port)
     return timing

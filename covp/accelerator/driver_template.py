@@ -8,7 +8,7 @@ from covp.base.c_names import c_prefix
 
 
 def driver_file(package: str, file: str, name: str, *, interrupt: bool = False) -> str:
-    """The C text of a template.
+    """Return the C text of a template.
 
     ``@name@`` becomes the instance's name, as in ``@name@_run`` and ``@name@_registers.h``;
     ``@NAME@`` becomes the prefix of its macros, as in ``@NAME@_CTRL``.

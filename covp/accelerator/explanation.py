@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.candidates import Candidate, Findings, Rejection
-from covp.accelerator.placement import Alternative, Placement, Refusal, listed
-from covp.base.plural import counted
+from covp.accelerator.placement import Alternative, Placement, Refusal, join_names
+from covp.base.plural import pluralize
 from covp.graph.graph import Op
 
 Costs = Mapping[Op, int | None]
@@ -20,7 +20,7 @@ def refusals(
     backends: Sequence[AcceleratorBackend],
     costs: Costs,
 ) -> tuple[Refusal, ...]:
-    """For each layer every accelerator that did not get it."""
+    """Return, for each layer, a refusal by every accelerator that did not get it."""
     where = {op: placement for placement in placements for op in placement.ops}
     return tuple(
         _refusal(placement, backend, found, where, costs)
@@ -48,7 +48,7 @@ def _refusal(
         return Refusal(op.name, backend.name, _lost(closest, where, costs), accepted=True)
     rejected = _rejection(op, backend, found)
     if rejected is None:
-        return Refusal(op.name, backend.name, _unmatched(op, backend))
+        return Refusal(op.name, backend.name, _explain_no_match(op, backend))
     return Refusal(
         op.name,
         backend.name,
@@ -61,18 +61,18 @@ def _refusal(
 
 
 def candidate_ops(candidate: Candidate | Rejection) -> frozenset[Op]:
-    """The operators of a match."""
+    """Return the operators of a match."""
     return frozenset(candidate.match.ops)
 
 
 def _rejection(op: Op, backend: AcceleratorBackend, found: Findings) -> Rejection | None:
-    """Of the rejected matches with an operator those that end with it, in the order tried."""
+    """Return the rejected match with an operator, if possible one that ends with it."""
     own = [r for r in found.rejected if r.backend is backend and op in r.match.ops]
     return next((r for r in own if r.match.op is op), own[0] if own else None)
 
 
 def _lost(candidate: Candidate, where: Mapping[Op, Placement], costs: Costs) -> str:
-    """The reason why an accepted match is not used."""
+    """Return the reason why an accepted match is not used."""
     rivals = list(dict.fromkeys(where[op] for op in candidate.match.ops))
     if all(rival.backend is None for rival in rivals):
         return (
@@ -87,8 +87,8 @@ def _lost(candidate: Candidate, where: Mapping[Op, Placement], costs: Costs) -> 
             return f"{rival.target} accepts it and was named first"
         return f"{rival.target} needs fewer cycles, about {rival.cycles:,}"
     cycles = "" if candidate.cycles is None else f", about {candidate.cycles:,} cycles"
-    others = ", ".join(f"{_target(r)} for {listed(r.names)}{_about(r.cycles)}" for r in rivals)
-    names = listed([op.name for op in candidate.match.ops])
+    others = ", ".join(f"{_target(r)} for {join_names(r.names)}{_about(r.cycles)}" for r in rivals)
+    names = join_names([op.name for op in candidate.match.ops])
     return f"pattern {candidate.match.name} takes {names}{cycles}; chosen: {others}"
 
 
@@ -100,8 +100,8 @@ def _about(cycles: int | None) -> str:
     return "" if cycles is None else f" (about {cycles:,})"
 
 
-def _unmatched(op: Op, backend: AcceleratorBackend) -> str:
-    """The reason where no pattern of a backend has a match with the operator."""
+def _explain_no_match(op: Op, backend: AcceleratorBackend) -> str:
+    """Return the reason where no pattern of a backend has a match with the operator."""
     last = frozenset().union(*(pattern.node.kinds() for pattern in backend.patterns))
     if op.kind in last:
         names = ", ".join(pattern.name for pattern in backend.patterns)
@@ -115,7 +115,7 @@ def _unmatched(op: Op, backend: AcceleratorBackend) -> str:
 def alternatives(
     placements: Sequence[Placement], found: Findings, costs: Costs
 ) -> tuple[Alternative, ...]:
-    """Everything there was to choose from, each layer's choice first."""
+    """Return everything there was to choose from, each layer's choice first."""
     used = {placement.match for placement in placements if placement.match is not None}
     on_core = {op for p in placements if p.backend is None for op in p.ops}
     by_root: dict[Op, list[Alternative]] = {}
@@ -138,7 +138,7 @@ def _by_choice(entries: Iterable[Alternative]) -> list[Alternative]:
 
 
 def slower(placements: Sequence[Placement], found: Findings, costs: Costs) -> tuple[str, ...]:
-    """Warnings of accelerators that the core is faster than."""
+    """Return warnings of accelerators that the core is faster than."""
     used = {placement.match for placement in placements if placement.match is not None}
     on_core = {op for p in placements if p.backend is None for op in p.ops}
     behind: dict[tuple[str, bool], list[Candidate]] = {}
@@ -151,12 +151,12 @@ def slower(placements: Sequence[Placement], found: Findings, costs: Costs) -> tu
 
 def _slower(name: str, unused: bool, own: Sequence[Candidate], costs: Costs) -> str:
     first = max(own, key=lambda candidate: candidate.cycles or 0)
-    count = counted(len(own), "layer")
+    count = pluralize(len(own), "layer")
     what = f"{count} left to the core" if unused else count
     advice = "--allow-slower takes them" if unused else "used all the same"
     return (
         f"accelerator {name}: {what}, slower on it than on the core "
-        f"({listed([op.name for op in first.match.ops])}: about {first.cycles:,} cycles for "
+        f"({join_names([op.name for op in first.match.ops])}: about {first.cycles:,} cycles for "
         f"{_core(first, costs):,}); {advice}"
     )
 

@@ -10,13 +10,13 @@ from covp.hardware.registers import RegisterMap
 def driver_files(
     name: str, registers: RegisterMap, job: Job, base: int, sleep: bool
 ) -> dict[str, str]:
-    """The driver's files.
+    """Return the driver's files.
 
     ``NAME_run(image, tensors..., result, numbers that vary...)`` does one job and waits for it;
     ``NAME_begin`` of the same arguments only starts it, and ``NAME_end()`` waits.
     ``image`` are the values of the registers of ``job.image``, in that order; the unit fetches
     them. Where the core has a data cache the sizes of tensors and result follow
-    (`covp.accelerator.call.RegisterImage`): the driver cleans and invalidates so many bytes.
+    (`covp.accelerator.call.RegisterImage`): the driver cleans and invalidates these bytes.
     A job that the unit rejects stops the core in ``covp_job_refused``, with STATUS in the first
     argument's register.
 

@@ -14,7 +14,7 @@ from covp.hardware.job import Job, JobValues, Number, Operand
 
 
 def checked_registers(job: Job, given: object) -> Mapping[str, Any]:
-    """The values of all numbers and tables of a job.
+    """Return the values of all numbers and tables of a job.
 
     Numbers become int or float; whether they are in their ranges is not looked at.
 
@@ -46,12 +46,12 @@ def _number(declared: Number, value: Any) -> int | float:
             return found
     except (TypeError, ValueError, OverflowError):
         pass
-    kind = "float32" if declared.real else "integer"
-    raise ValueError(f"registers() gives {value!r:.80} for {declared.name}, which is no {kind}")
+    kind = "a float32" if declared.real else "an integer"
+    raise ValueError(f"registers() gives {value!r:.80} for {declared.name}, which is not {kind}")
 
 
 def checked_table(operand: Operand, values: JobValues, given: Any) -> NDArray[Any] | None:
-    """A constant operand as it lies in memory; None where there is none.
+    """Return a constant operand as it lies in memory; None where there is none.
 
     Raises:
         ValueError: of another type than declared, too short, or missing.
@@ -83,7 +83,7 @@ def checked_table(operand: Operand, values: JobValues, given: Any) -> NDArray[An
 def check_tensors(
     operands: Iterable[Operand], values: JobValues, arguments: Sequence[object]
 ) -> None:
-    """Jobs must not reach beyond the tensors they are given.
+    """Check that jobs do not reach beyond the tensors they are given.
 
     Raises:
         ValueError: one does.

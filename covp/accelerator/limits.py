@@ -49,6 +49,6 @@ class Limit:
         return f"{self.name} {self.value}; {self.allowed}"
 
 
-def broken(limits: Iterable[Limit]) -> tuple[Limit, ...]:
-    """Those that do not hold."""
+def broken_limits(limits: Iterable[Limit]) -> tuple[Limit, ...]:
+    """Return the limits that do not hold."""
     return tuple(limit for limit in limits if not limit.holds)

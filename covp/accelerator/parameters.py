@@ -25,7 +25,7 @@ class Parameter:
         timing: it changes nothing but how long the hardware takes: neither the layers that the
             accelerator accepts nor what its driver does. Designs that differ in such parameters
             alone are retimed without a run (`covp.exploration.retiming.retime`).
-        other: makes a value of a text that is no choice, or raises ValueError; None: none is.
+        other: makes a value of a text that is not a choice, or raises ValueError; None: none is.
     """
 
     name: str
@@ -38,11 +38,11 @@ class Parameter:
     other: Callable[[str], str] | None = None
 
     def text(self, value: Value) -> str:
-        """The value as a user writes it."""
+        """Return the value as a user writes it."""
         return str(value).lower() if isinstance(self.default, bool) else str(value)
 
     def read(self, given: str | Value) -> Value:
-        """A value of the parameter's type.
+        """Return a value of the parameter's type.
 
         Raises:
             ValueError: it is none, or outside the limits; the text says what is allowed.
@@ -86,10 +86,10 @@ def _check_declarations(owner: str, declared: Sequence[object]) -> None:
     names: set[str] = set()
     for parameter in declared:
         if not isinstance(parameter, Parameter):
-            raise AcceleratorError(f"accelerator {owner}: {parameter!r} is no Parameter")
+            raise AcceleratorError(f"accelerator {owner}: {parameter!r} is not a Parameter")
         name = parameter.name
         if name in names or not name.isidentifier():
-            twice = "is declared twice" if name in names else "is no identifier"
+            twice = "is declared twice" if name in names else "is not a valid identifier"
             raise AcceleratorError(f"accelerator {owner}: parameter {name!r} {twice}")
         names.add(name)
         try:
@@ -103,7 +103,7 @@ def _check_declarations(owner: str, declared: Sequence[object]) -> None:
 def read_parameters(
     owner: str, declared: Sequence[Parameter], given: Mapping[str, str | Value]
 ) -> dict[str, Value]:
-    """The value of every declared parameter: as given, else the default.
+    """Return the value of every declared parameter: as given, else the default.
 
     Args:
         owner: name of the accelerator, for errors.
@@ -131,7 +131,7 @@ def read_parameters(
 
 
 def split_parameters(owner: str, text: str) -> dict[str, str]:
-    """The text "key=value,key=value" as a mapping; ``owner`` is the accelerator, for errors.
+    """Return the text "key=value,key=value" as a mapping; ``owner`` is the accelerator, for errors.
 
     Raises:
         UsageError: a part without "=", or a name given twice.

@@ -64,7 +64,7 @@ def partition(
 def _placements(
     graph: Graph, chosen: Sequence[Candidate], costs: Mapping[Op, int | None]
 ) -> tuple[Placement, ...]:
-    """The core gets what is left; a layer is where its last operator is."""
+    """Return the placements: the core gets what is left; a layer is where its last operator is."""
     taken = {op for candidate in chosen for op in candidate.match.ops}
     layers = {c.match.op: Placement(c.match.ops, c.backend, c.match, c.cycles) for c in chosen} | {
         op: Placement((op,), cycles=costs[op]) for op in graph.ops if op not in taken
@@ -83,7 +83,7 @@ class _Numbered:
 def _choose(
     graph: Graph, found: Findings, costs: Mapping[Op, int | None], allow_slower: bool
 ) -> list[Candidate]:
-    """The accepted matches that are used."""
+    """Return the accepted matches that are used."""
     accepted = _comparable(found.accepted)
     numbered = _number(graph, accepted, costs, allow_slower)
     chosen: list[Candidate] = []
@@ -93,7 +93,7 @@ def _choose(
         if all(candidate.cycles is not None for candidate in own):
             picked = cheapest(numbered.core, [numbered.choices[position] for position in group])
         if picked is None:
-            chosen += _first_named(graph, own)
+            chosen += _choose_by_order(graph, own)
         else:
             chosen += [own[position] for position in picked]
     return chosen
@@ -127,8 +127,8 @@ def _number(
     return _Numbered(core, choices)
 
 
-def _first_named(graph: Graph, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The choice where not all estimates are known."""
+def _choose_by_order(graph: Graph, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the choice where not all estimates are known."""
     taken: set[Op] = set()
     chosen: list[Candidate] = []
     for op in reversed(graph.ops):
@@ -143,7 +143,7 @@ def _first_named(graph: Graph, candidates: Sequence[Candidate]) -> list[Candidat
 
 
 def _cheapest_offer(offers: Sequence[Candidate]) -> Candidate:
-    """The first one, or that with the fewest cycles where all are known and compute the same."""
+    """Return the first one, or the fastest where all cycles are known and all compute the same."""
     first = offers[0]
     known = [offer.cycles for offer in offers if offer.cycles is not None]
     if len(known) < len(offers) or any(o.match.ops != first.match.ops for o in offers):

@@ -1,4 +1,4 @@
-"""What the partitioner says: placements, why accelerators did not get layers, the alternatives."""
+"""Results of the partitioner: placements, reasons for refusals, the alternatives."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Placement:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the operators."""
+        """The names of the operators."""
         return tuple(op.name for op in self.ops)
 
 
@@ -98,11 +98,11 @@ class Partition:
     warnings: tuple[str, ...] = ()
 
     def reasons(self, accelerator: str) -> list[Refusal]:
-        """The layers that one accelerator did not get: first what it accepts, then what matched."""
+        """Return the layers one accelerator did not get: what it accepts, then what matched."""
         own = [refusal for refusal in self.refusals if refusal.accelerator == accelerator]
         return sorted(own, key=lambda refusal: (not refusal.accepted, not refusal.matched))
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names in a sentence."""
+def join_names(names: Sequence[str]) -> str:
+    """Return the names as a phrase for a sentence."""
     return " + ".join(names)

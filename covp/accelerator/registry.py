@@ -49,7 +49,7 @@ class BackendInfo:
 
 
 def find_backend(spec: str) -> AcceleratorBackend:
-    """A backend by "name", "file.py:Class" or "file.py", each followed by ":key=value,...".
+    """Return a backend by "name", "file.py:Class" or "file.py", each followed by ":key=value,...".
 
     The instance may be given a name of its own before all that: "small=gemm:size=8".
 
@@ -59,12 +59,12 @@ def find_backend(spec: str) -> AcceleratorBackend:
     """
     named = _INSTANCE.match(spec)
     if named is not None:
-        return _make(named["spec"]).renamed(named["instance"].strip())
+        return _make(named["spec"]).with_name(named["instance"].strip())
     return _make(spec)
 
 
 def at_folder(spec: str, folder: Path) -> str:
-    """The same accelerator, named from anywhere.
+    """Return the same accelerator, named from anywhere.
 
     Args:
         spec: a text that `find_backend` takes.
@@ -79,7 +79,7 @@ def at_folder(spec: str, folder: Path) -> str:
 def find_backends(
     accelerators: Sequence[str | AcceleratorBackend],
 ) -> list[AcceleratorBackend]:
-    """Backends of which no two have one name.
+    """Find backends, of which no two have one name.
 
     Where an accelerator is named several times without names of their own, the second one becomes
     ``gemm_2`` and so on.
@@ -106,11 +106,11 @@ def find_backends(
 
 
 def _distinct(backend: AcceleratorBackend, used: set[str]) -> AcceleratorBackend:
-    """The backend under its own name or, where that is used, with a number."""
+    """Return the backend under its own name or, where that is used, with a number."""
     names = chain([backend.name], (f"{backend.name}_{number}" for number in count(2)))
     name = next(name for name in names if c_prefix(name) not in used)
     used.add(c_prefix(name))
-    return backend if name == backend.name else backend.renamed(name)
+    return backend if name == backend.name else backend.with_name(name)
 
 
 def _make(spec: str) -> AcceleratorBackend:
@@ -131,7 +131,7 @@ def _make(spec: str) -> AcceleratorBackend:
 
 
 def list_backends() -> list[BackendInfo]:
-    """Every accelerator that can be named, by name; broken plug-ins say why."""
+    """Return every accelerator that can be named, by name; broken plug-ins say why."""
     found = []
     for name, (origin, load) in sorted(_sources().items()):
         try:
@@ -146,7 +146,7 @@ def list_backends() -> list[BackendInfo]:
 
 
 def built_in_names() -> list[str]:
-    """Accelerators that come with covp; no other can have their names."""
+    """Return the accelerators that come with covp; no other can have their names."""
     folders = pkgutil.iter_modules(importlib.import_module(_BUILT_IN).__path__)
     return [module.name for module in folders]
 
@@ -195,7 +195,7 @@ def _from_entry_point(entry: EntryPoint) -> type[AcceleratorBackend]:
         ) from error
     if isinstance(found, ModuleType):
         return _only_backend(found, entry.value)
-    return _checked(found, f"{entry.name} ({entry.value})")
+    return _check_class(found, f"{entry.name} ({entry.value})")
 
 
 def _from_module(path: str) -> type[AcceleratorBackend]:
@@ -215,11 +215,11 @@ def _from_file(path: Path, name: str | None) -> type[AcceleratorBackend]:
     if not hasattr(module, name):
         known = [backend.__name__ for backend in _backends_in(module)]
         raise UsageError(f"{path} has no class {name!r}: {near_misses(name, known)}")
-    return _checked(getattr(module, name), f"{path}:{name}")
+    return _check_class(getattr(module, name), f"{path}:{name}")
 
 
 def _backends_in(module: ModuleType) -> list[type[AcceleratorBackend]]:
-    """The finished backend classes that a module itself defines."""
+    """Return the finished backend classes that a module itself defines."""
     return [
         value
         for value in vars(module).values()
@@ -233,16 +233,16 @@ def _backends_in(module: ModuleType) -> list[type[AcceleratorBackend]]:
 def _only_backend(module: ModuleType, where: str) -> type[AcceleratorBackend]:
     found = _backends_in(module)
     if len(found) == 1:
-        return _checked(found[0], where)
+        return _check_class(found[0], where)
     if not found:
         raise AcceleratorError(f"{where} defines no complete subclass of AcceleratorBackend")
     names = ", ".join(backend.__name__ for backend in found)
     raise UsageError(f"{where} defines {names}; say which one, as {where}:{found[0].__name__}")
 
 
-def _checked(found: object, where: str) -> type[AcceleratorBackend]:
+def _check_class(found: object, where: str) -> type[AcceleratorBackend]:
     if not (isinstance(found, type) and issubclass(found, AcceleratorBackend)):
-        raise AcceleratorError(f"{where} is no subclass of AcceleratorBackend")
+        raise AcceleratorError(f"{where} is not a subclass of AcceleratorBackend")
     missing = sorted(found.__abstractmethods__) + [
         key for key in ("name", "patterns", "peripheral") if not hasattr(found, key)
     ]

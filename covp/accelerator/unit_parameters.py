@@ -35,6 +35,6 @@ TECHNOLOGY = Parameter(
 
 
 def unit_timing(values: Mapping[str, Any]) -> UnitTiming:
-    """The timing model with an accelerator's values, and defaults for those it does not have."""
+    """Return the timing model with an accelerator's values, and defaults for those it lacks."""
     names = {field.name for field in fields(UnitTiming)}
     return UnitTiming(**{name: value for name, value in values.items() if name in names})

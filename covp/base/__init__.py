@@ -1,1 +1,1 @@
-"""What every room uses: arguments, cache, plugins, YAML, what is closed."""
+"""Helpers for all packages: arguments, cache, plugins, YAML, closing of resources."""

@@ -18,7 +18,7 @@ def demand(name: str, value: Any, kinds: type | tuple[type, ...], what: str) -> 
     Args:
         name: of the argument.
         value: that was passed.
-        kinds: types that it may have; a bool is no int.
+        kinds: types that it may have; a bool is not an int.
         what: a description of them, e.g. "a name or a path".
     """
     is_flag = isinstance(value, bool) and kinds is int
@@ -55,12 +55,12 @@ def demand_name(name: str, value: Any, known: Sequence[str]) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value for a message: on one line, not too long."""
+    """Return a value for a message: on one line, not too long."""
     return " ".join(f"{value!r:.80}".split())
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a file that a caller names.
+    """Return the content of a file that a caller names.
 
     Raises:
         OSError: it cannot be read, or `demand_content` refuses it.

@@ -13,7 +13,7 @@ _LONG = 32
 
 
 def array_text(array: NDArray[Any]) -> str:
-    """An expression of numpy (as ``np``) that makes the array again.
+    """Return an expression of numpy (as ``np``) that makes the array again.
 
     Floating point numbers have as many digits as tell them from their neighbours.
     """
@@ -28,7 +28,7 @@ def array_text(array: NDArray[Any]) -> str:
     if runs is not None:
         shape = f".reshape({', '.join(map(str, array.shape))})" if array.ndim > 1 else ""
         return f"np.array({runs}, {dtype}){shape}"
-    return f"np.array({_nested(array)}, {dtype})"
+    return f"np.array({_format_nested(array)}, {dtype})"
 
 
 def _runs(flat: NDArray[Any]) -> str | None:
@@ -54,10 +54,10 @@ def _uniform(array: NDArray[Any]) -> bool:
     return bool(same.all())
 
 
-def _nested(array: NDArray[Any]) -> str:
+def _format_nested(array: NDArray[Any]) -> str:
     if array.ndim == 0:
         return _number(array[()])
-    return "[" + ", ".join(_nested(part) for part in array) + "]"
+    return "[" + ", ".join(_format_nested(part) for part in array) + "]"
 
 
 def _number(value: Any) -> str:
@@ -103,7 +103,7 @@ class Printed:
         return f"{type(self).__name__}({', '.join(self._parts())})"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """As Hypothesis prints it, instead of field by field."""
+        """Print the object as Hypothesis does, instead of field by field."""
         parts = self._parts()
         if len(repr(self)) < 72:
             printer.text(repr(self))

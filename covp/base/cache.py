@@ -53,7 +53,7 @@ stored: list[Callable[[int], None]] = []
 
 
 def cache_root() -> Path:
-    """``$COVP_CACHE_DIR``, or ``$XDG_CACHE_HOME/covp``, or ``~/.cache/covp``; it may not exist."""
+    """Return ``$COVP_CACHE_DIR``, ``$XDG_CACHE_HOME/covp`` or ``~/.cache/covp``; maybe missing."""
     base = os.environ.get("COVP_CACHE_DIR")
     if base:
         return Path(base)
@@ -61,7 +61,7 @@ def cache_root() -> Path:
 
 
 def cache_dir(kind: str) -> Path:
-    """The folder of one kind of cached file, made on demand, in a temporary place if need be.
+    """Make the folder of one kind of cached file on demand, in a temporary place if need be.
 
     Args:
         kind: one of those that `covp.base.cache_folder` declares, so that all can be cleared.
@@ -70,17 +70,17 @@ def cache_dir(kind: str) -> Path:
         CovpError: neither the cache folder nor a temporary one can be written.
     """
 
-    return writing(lambda: _folder(_root() / kind))
+    return retry_in_temporary(lambda: _folder(_root() / kind))
 
 
 def find(kind: str, name: str) -> Path | None:
-    """The path of an entry whose content is what was stored; None where it is to be made anew."""
+    """Return the path of an entry that is as it was stored; None where it is to be made anew."""
     found = _whole(kind, name)
     return None if found is None else found[0]
 
 
 def load(kind: str, name: str) -> bytes | None:
-    """The content of an entry; None where it is to be made anew."""
+    """Return the content of an entry; None where it is to be made anew."""
     found = _whole(kind, name)
     return None if found is None else found[1]
 
@@ -108,7 +108,7 @@ def store(kind: str, name: str, data: bytes, mode: int = 0o600) -> Path:
         _replace(path, data, mode)
         return path
 
-    path = writing(put)
+    path = retry_in_temporary(put)
     if path.parent.parent == cache_root():
         for listener in stored:
             listener(len(data))
@@ -128,7 +128,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def content_key(*parts: str | bytes) -> str:
-    """A hash of the parts in their order; the same parts give the same key on every machine."""
+    """Return a hash of the parts in their order, the same on every machine."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -137,8 +137,8 @@ def content_key(*parts: str | bytes) -> str:
     return digest.hexdigest()[:32]
 
 
-def demand_lasting(kind: str) -> None:
-    """Raises CovpError: what is stored in one kind of file would end with this process."""
+def require_persistent(kind: str) -> None:
+    """Raise CovpError if what is stored in one kind of file would end with this process."""
     root, reason = cache_root(), None
     try:
         _folder(root / kind)
@@ -151,9 +151,8 @@ def demand_lasting(kind: str) -> None:
         )
 
 
-def writing(work: Callable[[], _T]) -> _T:
-    """The result of work that writes to the cache; where it cannot, of the same work again, with
-    a temporary folder in the cache's place.
+def retry_in_temporary(work: Callable[[], _T]) -> _T:
+    """Do work that writes to the cache; where it cannot, again with a temporary folder instead.
 
     Raises:
         CovpError: the temporary folder cannot be written either.
@@ -210,7 +209,7 @@ def _root() -> Path:
 
 
 def _folder(path: Path) -> Path:
-    """A folder of the cache. Raises OSError: it cannot be made or written, or is not ours."""
+    """Return a folder of the cache. Raises OSError: it cannot be made or written, or is foreign."""
     if path.name not in (*MADE, *KEPT):
         raise ValueError(f"{path.name} is not declared as a folder of the cache")
     claim(path.parent)

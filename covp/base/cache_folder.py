@@ -1,4 +1,4 @@
-"""Which folder is a cache folder of covp's: one that this user owns and that carries a marker.
+"""Rules for covp's cache folder: this user owns it and it carries a marker.
 
 Only in such a folder is anything stored or removed. A folder with other files in it never becomes
 one, whatever ``COVP_CACHE_DIR`` names, so that no file of the user's is taken for an entry. Links

@@ -38,7 +38,7 @@ _LOW = 0.9  # of the limit: evicting goes down to it, so that it is not done at 
 
 @dataclass(frozen=True)
 class CacheState:
-    """What ``covp cache`` prints.
+    """The figures that ``covp cache`` prints.
 
     Attributes:
         path: of the folder.
@@ -101,7 +101,7 @@ def clear(everything: bool = False) -> int:
 
 
 def limit() -> int | None:
-    """The bytes that the cache may take; None where there is no limit."""
+    """Return the bytes that the cache may take; None where there is no limit."""
     try:
         return int((cache.cache_root() / LIMIT).read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -154,7 +154,7 @@ def evict(at_work: bool = False) -> int:
 
 
 class Evictor:
-    """Evicts from a process that stores entries: at its first one, then every few megabytes."""
+    """An eviction by a process that stores entries: at its first one, then every few megabytes."""
 
     def __init__(self) -> None:
         self._left = 0
@@ -170,7 +170,7 @@ class Evictor:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[bool]:
-    """True within the block where no other process uses the cache; none starts to meanwhile."""
+    """Yield whether no other process uses the cache; none starts to within the block."""
     root = cache.cache_root()
     cache.release()
     try:
@@ -190,7 +190,7 @@ def _alone() -> Iterator[bool]:
 
 
 def _items() -> list[_Item]:
-    """What can be removed; a checksum goes with its entry, zig's libraries are one item."""
+    """Find what can be removed; a checksum goes with its entry, zig's libraries are one item."""
     root = cache.cache_root()
     found = []
     for folder in MADE:
@@ -229,7 +229,7 @@ def _remove(item: _Item) -> int:
 
 
 def _bytes(path: Path) -> int:
-    """Of a file, or of all files in a folder."""
+    """Return the bytes of a file, or of all files in a folder."""
     if not _is_folder(path):
         return _size(path)
     return sum(_size(Path(at) / name) for at, _, names in os.walk(path) for name in names)
@@ -256,7 +256,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _demand_ours() -> None:
-    """Raises CovpError: the cache folder is another user's, or holds other files."""
+    """Raise CovpError if the cache folder is another user's, or holds other files."""
     root = cache.cache_root()
     try:
         reason = refusal(root)

@@ -43,7 +43,7 @@ class Owned(Closing):
     @property
     @abstractmethod
     def label(self) -> str:
-        """What it is, for messages; known once it is made."""
+        """The name of the resource, for messages; known once it is made."""
 
 
 _handles: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -62,7 +62,7 @@ def _refuse(handle: object, name: str) -> Any:
 
 
 def _leave(handle: object, *error: object) -> None:
-    """Nothing is this process' to close."""
+    """Close nothing: it is not this process's to close."""
 
 
 _METHODS = {
@@ -74,17 +74,17 @@ _METHODS = {
 }
 
 
-def _inherited(kind: type) -> type:
-    """The class that a handle has in a process that has inherited it by a fork."""
+def _inherit_class(kind: type) -> type:
+    """Return the class that a handle has in a process that has inherited it by a fork."""
     return type(kind)(kind.__name__, (kind,), {"__module__": kind.__module__, **_METHODS})
 
 
 def _disown() -> None:
-    """In a process that has just been forked: the handles so far are the parent's."""
+    """Mark the handles so far as the parent's, in a process that has just been forked."""
     for handle in tuple(_handles):
         if _LABEL not in vars(handle):
             vars(handle)[_LABEL] = getattr(handle, "label", type(handle).__name__)
-            handle.__class__ = _inherited(type(handle))
+            handle.__class__ = _inherit_class(type(handle))
 
 
 os.register_at_fork(after_in_child=_disown)

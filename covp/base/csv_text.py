@@ -6,7 +6,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def cell(value: object) -> object:
-    """A value as a spreadsheet shows it instead of computing it.
+    """Return a value as a spreadsheet shows it instead of computing it.
 
     Names of tensors and layers come from a model's file, and a spreadsheet executes a cell that
     begins as a formula does (OWASP, CSV Injection): such texts get an apostrophe before them.

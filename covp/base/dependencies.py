@@ -18,12 +18,12 @@ INSTALL = "."
 
 
 def get_extra(name: str) -> str:
-    """The command that installs an extra of covp, such as ``sweep``."""
+    """Return the command that installs an extra of covp, such as ``sweep``."""
     return f"pip install '{INSTALL}[{name}]'" + " in covp's folder" * (INSTALL == ".")
 
 
 def load_extra(module: str, extra: str) -> Any:
-    """A module that an extra of covp installs, imported when it is used.
+    """Return a module that an extra of covp installs, imported when it is used.
 
     Raises:
         UsageError: it is not installed; the text says how to get it.
@@ -37,7 +37,7 @@ def load_extra(module: str, extra: str) -> Any:
 
 @functools.cache
 def demand_version(library: str) -> None:
-    """Nothing where the library is of a version that covp works with, which is known to be right.
+    """Raise CovpError where the library is older than those that covp is known to work with.
 
     Args:
         library: its distribution's name, one of covp's dependencies.
@@ -59,12 +59,12 @@ def demand_version(library: str) -> None:
 
 
 def _lowest(requirement: str) -> tuple[str, str]:
-    """("unicorn", "2.1.4") of "unicorn>=2.1.4"; "" where a requirement has no lowest version."""
+    """Return ("unicorn", "2.1.4") for "unicorn>=2.1.4"; "" where there is no lowest version."""
     name, _, version = requirement.partition(";")[0].partition(">=")
     return name.partition("[")[0].strip(), version.strip()
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Of a release: of "2.1.4rc1" (2, 1, 4)."""
+    """Return the numbers of a release: (2, 1, 4) for "2.1.4rc1"."""
     release = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, release[0].split("."))) if release else ()

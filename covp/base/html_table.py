@@ -7,7 +7,7 @@ from html import escape
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], text_columns: int = 1) -> str:
-    """An HTML table; the columns after the first ``text_columns`` are aligned right.
+    """Return an HTML table; the columns after the first ``text_columns`` are aligned right.
 
     Args:
         head: the titles of the columns.

@@ -47,7 +47,7 @@ class Brought:
     value: str
 
     def folder(self) -> Path:
-        """The folder of the package that the entry point names, which is not imported.
+        """Return the folder of the package that the entry point names, which is not imported.
 
         Raises:
             PlatformError: there is none.
@@ -55,14 +55,15 @@ class Brought:
         places = _places(self.value)
         if not places:
             raise PlatformError(
-                f"{self.kind} {self.name}: {self.package} names {self.value}, which is no package"
+                f"{self.kind} {self.name}: {self.package} names {self.value}, which is not a "
+                "package"
             )
         return Path(places[0])
 
 
 @functools.cache
 def brought(group: str) -> dict[str, tuple[Brought, ...]]:
-    """All that installed packages bring of a group, by name; more than one where names clash."""
+    """Return what installed packages bring of a group, by name; several where names clash."""
     found: dict[str, tuple[Brought, ...]] = {}
     for entry in entry_points(group=group):
         one = Brought(GROUPS[group], entry.name, _package(entry), entry.value)
@@ -71,13 +72,13 @@ def brought(group: str) -> dict[str, tuple[Brought, ...]]:
 
 
 def single(group: str) -> list[str]:
-    """The names in a group that one package alone brings, with a folder; others cannot be used."""
+    """Return the names in a group that a single package brings, with a folder."""
     known = brought(group).items()
     return [name for name, each in known if len(each) == 1 and _places(each[0].value)]
 
 
 def _places(package: str) -> list[str]:
-    """The folders of a package; none where there is no such package."""
+    """Return the folders of a package; none where there is no such package."""
     try:
         spec = find_spec(package)
     except (ImportError, ValueError):
@@ -86,7 +87,7 @@ def _places(package: str) -> list[str]:
 
 
 def find_brought(group: str, name: str) -> Brought | None:
-    """What one package brings under a name; None where none does.
+    """Find what one package brings under a name; None where none does.
 
     Raises:
         PlatformError: several packages do.

@@ -1,4 +1,4 @@
-"""What a program may do with memory, byte by byte, and the access that it may not make."""
+"""The states of memory, byte by byte, and the access that a program may not make."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 def load_file(path: Path | str, error: type[CovpError], *, again: bool = False) -> ModuleType:
-    """The module in a user's Python file.
+    """Return the module in a user's Python file.
 
     It is executed once; a file whose content has changed is executed anew, in a new module. While
     it is executed, the files beside it can be imported.
@@ -63,7 +63,7 @@ def load_file(path: Path | str, error: type[CovpError], *, again: bool = False) 
 
 
 def module_name(path: Path) -> str:
-    """The name of the module that stands for a file with an absolute path."""
+    """Return the name of the module that stands for a file with an absolute path."""
     escaped = (chr(c) if chr(c).isalnum() and c < 128 else f"_{c:02x}" for c in bytes(path))
     return _PREFIX + "".join(escaped)
 
@@ -75,7 +75,7 @@ def call_hook(
     *arguments: Any,
     error: type[CovpError] = AcceleratorError,
 ) -> _T:
-    """The result of a function that a user wrote.
+    """Return the result of a function that a user wrote.
 
     Args:
         where: who owns the hook, e.g. "accelerator gemm, layer conv2d_3".
@@ -97,13 +97,13 @@ def call_hook(
 
 
 def describe(error: BaseException) -> str:
-    """The type and the first line of an exception."""
+    """Return the type and the first line of an exception."""
     lines = str(error).splitlines() or [""]
     return f"{type(error).__name__}: {lines[0]}"
 
 
 def _line(error: BaseException, file: Path) -> str:
-    """The innermost line of a file that an exception passed through, as ":12"."""
+    """Return the innermost line of a file that an exception passed through, as ":12"."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return f":{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)
@@ -112,7 +112,7 @@ def _line(error: BaseException, file: Path) -> str:
 
 
 class _FileLoader(SourceFileLoader):
-    """Executes the file's present content: bytecode files only tell seconds and sizes apart."""
+    """A loader of a file's present content: bytecode files only tell seconds and sizes apart."""
 
     def get_code(self, fullname: str) -> CodeType:
         data = self.get_data(self.path)
@@ -134,12 +134,12 @@ class _FileLoader(SourceFileLoader):
 
 
 def _lies_in(folder: Path, name: str) -> bool:
-    """True where a folder has a module or package of that name."""
+    """Return whether a folder has a module or package of that name."""
     return (folder / f"{name}.py").is_file() or (folder / name).is_dir()
 
 
 def _forget_namesakes(folder: Path) -> None:
-    """Modules beside files of other folders must not be taken for those of this folder."""
+    """Forget modules from other folders that have the name of a file in this folder."""
     for name, home in list(_beside.items()):
         if home != folder and _lies_in(folder, name):
             del _beside[name]
@@ -148,7 +148,7 @@ def _forget_namesakes(folder: Path) -> None:
 
 
 class _FileFinder(MetaPathFinder):
-    """Finds the file that a module name stands for."""
+    """A finder of the file that a module name stands for."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -1,7 +1,7 @@
-"""`counted`: a number with a noun."""
+"""`pluralize`: a number with a noun."""
 
 
-def counted(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     """Such as "1 layer" or "13 layers".
 
     Args:

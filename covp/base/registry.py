@@ -34,7 +34,7 @@ class Registry(MutableMapping[K, V]):
         return self._known[key]
 
     def known(self, key: K) -> V | None:
-        """What is registered under a key by now, or None; imports nothing."""
+        """Return the value registered under a key by now, or None; import nothing."""
         return self._known.get(key)
 
     def __setitem__(self, key: K, value: V) -> None:

@@ -49,7 +49,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a model is compiled."""
+    """The options that a model is compiled with."""
 
     toolchain: Annotated[
         str,
@@ -150,16 +150,16 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
         return hash(tuple(v for v in msgspec.structs.astuple(self) if isinstance(v, str | int)))
 
     def for_graph(self) -> BuildOptions:
-        """The same for a graph that was read with these options: what its file left open is set."""
-        return changed(self, {"shapes": {}, "states": {}, "streaming": 0})
+        """Return the options for a graph read with them: what its file left open is set."""
+        return change_options(self, {"shapes": {}, "states": {}, "streaming": 0})
 
     def core_alone(self) -> BuildOptions:
-        """The same without what concerns accelerators."""
-        return changed(self, {"overlap": False, "require_offload": ()})
+        """Return the same without what concerns accelerators."""
+        return change_options(self, {"overlap": False, "require_offload": ()})
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a compiled program runs and is checked."""
+    """The options that a compiled program runs and is checked with."""
 
     device: Annotated[
         str,
@@ -242,15 +242,15 @@ EVERY_MATCH = BuildOptions(allow_unused=True, allow_slower=True)
 need it: what runs where does not depend on the parameters that are varied."""
 
 
-def changed(options: _T, changes: Mapping[str, Any]) -> _T:
-    """The options with some changes. Raises TypeError: there is no such field."""
+def change_options(options: _T, changes: Mapping[str, Any]) -> _T:
+    """Return the options with some changes. Raises TypeError: there is no such field."""
     return msgspec.structs.replace(options, **changes) if changes else options
 
 
 def request(
     build: BuildOptions, run: RunOptions, changes: Mapping[str, Any]
 ) -> tuple[BuildOptions, RunOptions]:
-    """Options of a build and of a run with other values of some fields.
+    """Return options of a build and of a run with other values of some fields.
 
     Args:
         build, run: the options.
@@ -262,16 +262,16 @@ def request(
     names = RunOptions.__struct_fields__
     of_run = {name: value for name, value in changes.items() if name in names}
     of_build = {name: value for name, value in changes.items() if name not in names}
-    return changed(build, of_build), changed(run, of_run)
+    return change_options(build, of_build), change_options(run, of_run)
 
 
-def described(kind: type[BuildOptions | RunOptions]) -> Iterator[tuple[str, Any, Option]]:
+def list_options(kind: type[BuildOptions | RunOptions]) -> Iterator[tuple[str, Any, Option]]:
     """Name, type and annotation of each option."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         yield name, hint.__origin__, hint.__metadata__[0]
 
 
-def keyed(options: BuildOptions | RunOptions) -> dict[str, Any]:
-    """The options that figures depend on, by name, as JSON."""
-    names = [name for name, _, option in described(type(options)) if option.keyed]
+def key_options(options: BuildOptions | RunOptions) -> dict[str, Any]:
+    """Return the options that figures depend on, by name, as JSON."""
+    names = [name for name, _, option in list_options(type(options)) if option.keyed]
     return {name: msgspec.to_builtins(getattr(options, name)) for name in names}

@@ -1,4 +1,4 @@
-"""What of this machine is short, for the errors of programs that do not say so."""
+"""The resource that this machine is short of, for errors of programs that do not say it."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def _in_words(kinds: str) -> str:
 
 
 def _at(kind: inspect.Type, where: str) -> Iterator[inspect.Type]:
-    """The types of a place such as "memory[0].size"; of the last part of it that is known."""
+    """Yield the types of a place such as "memory[0].size"; of the last part of it that is known."""
     found = list(_alternatives(kind))
     for part in re.findall(r"\[[^\]]*\]|[^.\[\]]+", where):
         found = [each for kind in found for each in _inside(kind, part)] or found
@@ -58,7 +58,7 @@ def _at(kind: inspect.Type, where: str) -> Iterator[inspect.Type]:
 
 
 def _inside(kind: inspect.Type, part: str) -> Iterator[inspect.Type]:
-    """The types of a part of a value: a key, or "[3]"."""
+    """Yield the types of a part of a value: a key, or "[3]"."""
     if isinstance(kind, inspect.StructType):
         for field in kind.fields:
             if field.encode_name == part:
@@ -70,7 +70,7 @@ def _inside(kind: inspect.Type, part: str) -> Iterator[inspect.Type]:
 
 
 def _alternatives(kind: inspect.Type) -> Iterator[inspect.Type]:
-    """A type without its metadata, or those of a union."""
+    """Yield a type without its metadata, or those of a union."""
     if isinstance(kind, inspect.Metadata):
         yield from _alternatives(kind.type)
     elif isinstance(kind, inspect.UnionType):

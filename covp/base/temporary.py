@@ -41,7 +41,7 @@ class TemporaryFolder:
 
 
 def temporary_folder(purpose: str, beside: Path | None = None) -> TemporaryFolder:
-    """A folder that is removed at the end of its block, or after this process was killed.
+    """Return a folder that is removed at the end of its block, or after this process was killed.
 
     Args:
         purpose: one lower-case word; part of the folder's name.
@@ -65,7 +65,7 @@ def temporary_folder(purpose: str, beside: Path | None = None) -> TemporaryFolde
 
 
 def owner(purpose: str) -> str:
-    """The middle of a temporary name: its purpose and whose it is."""
+    """Return the middle of a temporary name: its purpose and whose it is."""
     return f"{purpose}-{_process_space()}-{os.getpid()}"
 
 

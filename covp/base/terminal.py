@@ -1,4 +1,4 @@
-"""What goes to a terminal: characters that it would obey are shown instead.
+"""Safe text for terminals: characters that one would obey are shown instead.
 
 Names in models, files and platforms are anybody's; an escape sequence in one could hide or forge
 what covp says (CWE-150).
@@ -20,11 +20,11 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        letter if letter.isprintable() or letter in _KEPT else _escaped(letter) for letter in text
+        letter if letter.isprintable() or letter in _KEPT else _escape(letter) for letter in text
     )
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")
 
 

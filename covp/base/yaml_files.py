@@ -19,7 +19,7 @@ _LONGEST_REASON = 300
 
 
 def read_yaml(path: Path, error: type[CovpError], what: str = "file") -> Any:
-    """The value of a file's document. It is read-only: the same content is parsed once.
+    """Return the value of a file's document. It is read-only: the same content is parsed once.
 
     Args:
         path: of the file.
@@ -44,7 +44,7 @@ def read_yaml(path: Path, error: type[CovpError], what: str = "file") -> Any:
 
 
 def parse_yaml(content: bytes) -> Any:
-    """The value of a document.
+    """Return the value of a document.
 
     Raises:
         yaml.YAMLError: it is none, is too large once its aliases are written out, or has a key
@@ -54,7 +54,7 @@ def parse_yaml(content: bytes) -> Any:
         Exception: whatever else PyYAML's constructors raise.
     """
     if len(content) > LONGEST:
-        raise yaml.YAMLError(f"{len(content)} bytes; {LONGEST} are the most")
+        raise yaml.YAMLError(f"{len(content)} bytes; at most {LONGEST} are allowed")
     return yaml.load(content.decode("utf-8"), _Loader)
 
 
@@ -70,7 +70,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _extent(node: Any, known: dict[int, int]) -> int:
-    """The number of values below a node; a node that holds itself is met again as endless."""
+    """Count the values below a node; a node that holds itself is met again as endless."""
     if id(node) in known:
         return known[id(node)]
     known[id(node)] = MOST

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, changed
+from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, change_options
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.generate import generate
 from covp.codegen.program import Program
@@ -170,7 +170,7 @@ def compile(
     Raises:
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
     """
-    options = changed(options, changes)
+    options = change_options(options, changes)
     return build(model, platform, accelerators, options, schedules=schedules, passes=passes).program
 
 
@@ -195,7 +195,7 @@ def build(
         AcceleratorError: a layer of ``require_offload`` runs on the core.
         ModelError, PlatformError, UsageError: with one line each.
     """
-    options = changed(options, changes)
+    options = change_options(options, changes)
     platform = load_platform(platform)
     if schedules == "recorded":
         schedules = schedules_of(platform, options)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Unpack
 
-from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, changed
+from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, change_options
 from covp.chip.platform_file import Platform
 from covp.codegen.generate import ScheduleChoice
 from covp.codegen.schedule import Schedule
@@ -66,7 +66,7 @@ def recorded_schedules(
     Raises:
         CovpError: a file of records that comes with covp is damaged.
     """
-    options = changed(options, changes)
+    options = change_options(options, changes)
     try:
         compiler = get_toolchain(options.toolchain, platform.core).version
     except ToolchainError:

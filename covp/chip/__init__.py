@@ -1,1 +1,1 @@
-"""What is known of a chip: cores, platform files, energy and area."""
+"""The description of a chip: cores, platform files, energy and area."""

@@ -63,7 +63,7 @@ class CoreFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Core:
-    """One processor core: an instruction set, a microarchitecture and how to compile for it.
+    """A processor core: an instruction set, a microarchitecture and how to compile for it.
 
     Attributes:
         name: of its folder.
@@ -114,7 +114,7 @@ class Core:
 
     @property
     def needs_alignment(self) -> bool:
-        """Whether every misaligned load or store is a fault."""
+        """True if every misaligned load or store is a fault."""
         return not (self.allows_misaligned or self.has("unaligned"))
 
     @property
@@ -123,28 +123,28 @@ class Core:
         return self.isa.architecture
 
     def has(self, feature: str) -> bool:
-        """Whether kernels may use the feature."""
+        """Return whether kernels may use the feature."""
         return feature in self.features
 
 
 def cores_dir() -> Path:
-    """The folder with the folders of the cores that come with covp."""
+    """Return the folder with the folders of the cores that come with covp."""
     return Path(__file__).parents[1] / "platforms" / "cores"
 
 
 def core_names() -> list[str]:
-    """Names of the cores that come with covp."""
+    """Return the names of the cores that come with covp."""
     return sorted(path.parent.name for path in cores_dir().glob("*/core.yaml"))
 
 
 def all_cores() -> list[Core]:
-    """The cores that come with covp, and those of other packages."""
+    """Return the cores that come with covp, and those of other packages."""
     return [find_core(name) for name in sorted({*core_names(), *single(CORES)})]
 
 
 @functools.cache
 def timing_files() -> dict[str, Path]:
-    """The files of the timing models that come with covp, by the name of the model.
+    """Return the files of the timing models that come with covp, by the name of the model.
 
     A file's key ``name`` is the name; without one it is that of the core.
     """
@@ -152,7 +152,7 @@ def timing_files() -> dict[str, Path]:
 
 
 def find_core(name: str) -> Core:
-    """A core by its name or the path of its folder.
+    """Return a core by its name or the path of its folder.
 
     Raises:
         PlatformError: there is no such core, with near misses; or a file of its folder is wrong.
@@ -164,12 +164,12 @@ def find_core(name: str) -> Core:
 
 
 def is_core_path(name: str) -> bool:
-    """Whether a platform file's ``core`` is the path of a folder, not a name."""
+    """Return whether a platform file's ``core`` is the path of a folder, not a name."""
     return "/" in name
 
 
 def timing_file(timing: str | None) -> Path | None:
-    """The user's file of a timing model, a YAML file or that of "path/to/file.py:NAME"; or None."""
+    """Return the user's file of a timing model: YAML, or that of "path/to/file.py:NAME"."""
     found = _TIMING_FILE.match(timing or "")
     return Path(found[2] or found[1]) if found else None
 
@@ -183,7 +183,7 @@ def _covp_core(name: str) -> Core:
 
 
 def _user_core(folder: Path, *children: Path) -> Core:
-    """The core of a folder, always read anew; ``children`` are folders that are like it."""
+    """Return the core of a folder, always read anew; ``children`` are folders that are like it."""
     folder = folder.resolve()
     if folder.parent == cores_dir().resolve():
         return _covp_core(folder.name)
@@ -209,7 +209,7 @@ def _read(folder: Path, *children: Path) -> Core:
     values: dict[str, Any] = {"timing": None}
     try:
         if file.like is not None:
-            values = _inherited(folder, file.like, *children)
+            values = _inherit(folder, file.like, *children)
         if file.isa is not None:
             values = _without(values, *_FLAGS) | _of_isa(Isa.parse(file.isa))
     except PlatformError as error:
@@ -225,8 +225,8 @@ def _read(folder: Path, *children: Path) -> Core:
     return Core(**values)
 
 
-def _inherited(folder: Path, like: str, *children: Path) -> dict[str, Any]:
-    """What a core takes over from the one that it is like, as fields of `Core`."""
+def _inherit(folder: Path, like: str, *children: Path) -> dict[str, Any]:
+    """Return the fields of `Core` that a core takes over from the one that it is like."""
     parent = _user_core(folder / like, *children) if is_core_path(like) else _covp_core(like)
     return vars(parent) | {"like": (parent.key, *parent.like), "content": ""}
 
@@ -244,7 +244,7 @@ def _core_file(path: Path) -> CoreFile:
 
 
 def _timing(folder: Path, stated: str | None) -> str | None:
-    """The timing model that a folder gives its core, as `Core.timing`; None: it gives none."""
+    """Return the timing model that a folder gives its core, as `Core.timing`; or None."""
     if stated is not None:
         return str(folder / stated) if timing_file(stated) else stated
     path = folder / "timing.yaml"
@@ -259,7 +259,7 @@ def _model_name(path: Path) -> str:
 
 
 def _of_isa(isa: Isa) -> dict[str, Any]:
-    """What follows from an instruction set alone, as fields of `Core`.
+    """Return the fields of `Core` that follow from an instruction set alone.
 
     On x86-64 pointers have 4 bytes (the x32 ABI), so that layouts are those of a 32-bit core. It is
     without the later extensions: every machine has it, and nothing multiplies and adds in one step.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from covp.chip.platform_file import Platform
 
 _STACK_GUARD = 0x10000
-"""An access so many bytes below the stack, and a sp there, come from a stack that ran over."""
+"""Bytes below the stack within which an access, or the sp, comes from a stack that ran over."""
 
 
 _PUSH = 256
@@ -13,12 +13,12 @@ _PUSH = 256
 
 
 def is_below_stack(platform: Platform, address: int) -> bool:
-    """Whether an access lies so closely below the first ram that the stack may have run over."""
+    """Return whether an access is so close below the first ram that the stack may have run over."""
     return platform.ram.start - _STACK_GUARD <= address < platform.ram.start
 
 
 def is_stack_overflow(platform: Platform, address: int, sp: int) -> bool:
-    """Whether an access outside the memory comes from a stack that ran over.
+    """Return whether an access outside the memory comes from a stack that ran over.
 
     The stack pointer is below the stack then, or so near its end that one push passes it; a pointer
     that is wrong by itself comes with a stack pointer elsewhere.
@@ -29,7 +29,7 @@ def is_stack_overflow(platform: Platform, address: int, sp: int) -> bool:
 
 
 def stack_overflow_detail(platform: Platform, sp: int) -> str:
-    """The stack's limits and the way to a larger one, for a fault's detail."""
+    """Return the stack's limits and the way to a larger one, for a fault's detail."""
     return (
         f"sp 0x{sp:08x}, the stack is {platform.stack_bytes} bytes from "
         f"0x{platform.ram.start:08x}; a larger one is set by the platform's key stack"
@@ -37,7 +37,7 @@ def stack_overflow_detail(platform: Platform, sp: int) -> str:
 
 
 def nearest_region(platform: Platform, address: int) -> str:
-    """The distance of an address outside the memory from the nearest region, as text."""
+    """Return the distance of an address outside the memory from the nearest region, as text."""
     region = min(platform.memory, key=lambda r: max(r.start - address, address - r.end + 1))
     if address < region.start:
         return f"{region.start - address} bytes below {region.name} at 0x{region.start:08x}"

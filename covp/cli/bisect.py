@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from covp.base.plural import counted
+from covp.base.plural import pluralize
 from covp.base.request import BuildOptions, RunOptions
 from covp.build.schedules import schedules_of
 from covp.chip.platform_file import load_platform
@@ -112,8 +112,8 @@ def _print(verdict: Verdict) -> None:
     finding = verdict.finding
     if finding is None:
         echo(
-            f"nothing differs from {verdict.against}: {counted(verdict.layers, 'layer')} x "
-            f"{counted(verdict.inputs, 'input')}, in {verdict.seconds:.2f} s"
+            f"nothing differs from {verdict.against}: {pluralize(verdict.layers, 'layer')} x "
+            f"{pluralize(verdict.inputs, 'input')}, in {verdict.seconds:.2f} s"
         )
         return
     for line in finding.lines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from covp.accelerator.placement import Alternative, listed
+from covp.accelerator.placement import Alternative, join_names
 from covp.cli.output import echo
 from covp.codegen.program import ProgramLayer
 from covp.evaluation import Evaluation, RejectedLayer, rejected_layers
@@ -21,7 +21,7 @@ def print_explanation(result: Evaluation) -> None:
     for layer in result.program.layers:
         place = f"{layer.name}: {layer.target}"
         if len(layer.operators) > 1:
-            place = f"{listed(layer.operators)}: {layer.target}"
+            place = f"{join_names(layer.operators)}: {layer.target}"
         echo(f"  {place}{_cycles(layer, spent.get(layer.name))}")
         for line in _alternatives(result, layer.operators):
             echo(f"      or {line}")
@@ -51,7 +51,7 @@ def _place(other: Alternative, operators: tuple[str, ...]) -> str:
     if other.operators == operators:
         return place
     pattern = f", pattern {other.pattern}" if other.pattern else ""
-    return f"{place} for {listed(other.operators)}{pattern}"
+    return f"{place} for {join_names(other.operators)}{pattern}"
 
 
 def _about(other: Alternative) -> str:

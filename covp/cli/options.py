@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from covp.base.request import BuildOptions, Option, RunOptions, Shapes, described
+from covp.base.request import BuildOptions, Option, RunOptions, Shapes, list_options
 from covp.cli.groups import option
 from covp.errors import UsageError
 
@@ -286,7 +286,7 @@ def _value_of(hint: Any, about: Option, default: Any) -> dict[str, Any]:
 def _options_of(kind: type[BuildOptions] | type[RunOptions]) -> Iterator[tuple[str, Decorator]]:
     """Name and click option of each field that commands have."""
     defaults = kind()
-    for name, hint, about in described(kind):
+    for name, hint, about in list_options(kind):
         if about.heading:
             yield (
                 name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from covp.base.plural import counted
+from covp.base.plural import pluralize
 from covp.cli.output import echo
 from covp.cli.tables import print_table
 from covp.evaluation import Evaluation
@@ -38,4 +38,4 @@ def print_schedules(result: Evaluation) -> None:
     rows = [[each.what, each.cycles, each.basis] for each in found.alternatives]
     print_table(["schedule", "cycles", "from"], rows, left=1)
     for name, count in found.rows.items():
-        echo(f"  {name}: bands of {counted(count, 'row')}")
+        echo(f"  {name}: bands of {pluralize(count, 'row')}")

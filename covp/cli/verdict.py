@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from covp.base.plural import counted
+from covp.base.plural import pluralize
 from covp.evaluation import Evaluation
 from covp.evaluation.check import default_level
 from covp.graph.equality import FLOAT_TOLERANCE
@@ -68,7 +68,7 @@ def amount(results: Sequence[Evaluation]) -> str:
     if checks[0].level == "output":
         return "checked: the outputs of 1 input; --check layers compares each layer"
     layers, seconds = sum(c.layers for c in checks), sum(c.seconds for c in checks)
-    compared = f"{counted(layers, 'layer')} x {counted(checks[0].inputs, 'input')}"
+    compared = f"{pluralize(layers, 'layer')} x {pluralize(checks[0].inputs, 'input')}"
     return f"checked: {compared} beside the reference, in {seconds:.2f} s"
 
 

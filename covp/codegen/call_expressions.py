@@ -90,7 +90,7 @@ class CallExpressions(ArgumentVisitor[str]):
 
     def call(self, step: CCall) -> str:
         """The statement."""
-        arguments = ", ".join(self.rendered(step))
+        arguments = ", ".join(self.render(step))
         return f"    {step.function}({arguments});"
 
     def number(self, value: int | float) -> str:

@@ -17,7 +17,7 @@ _LINKER = re.compile(r"^\S*\bld(?:\.lld)?: ?(?:error: )?(?:\S*/out\.elf )?")
 
 
 def first_error(stderr: str, tool: str) -> str:
-    """The first error of a compiler or linker as one line, "file.c:12: message" if it says so."""
+    """Return a compiler's or linker's first error as one line, with file and line if it says so."""
     for line in stderr.splitlines():
         found = _ERROR.match(line)
         if found:
@@ -49,6 +49,6 @@ def failure(stderr: str, tool: str, folders: Iterable[Path]) -> str:
 
 
 def dependencies(text: str) -> list[str]:
-    """The file names of a make rule as compilers write it ("\\ " is a space in a name)."""
+    """Return the file names of a make rule as compilers write it ("\\ " is a space)."""
     _, _, files = text.replace("\\\n", " ").partition(": ")
     return [name.replace("\\ ", " ") for name in re.findall(r"(?:\\.|\S)+", files)]

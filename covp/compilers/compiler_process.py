@@ -39,7 +39,7 @@ def run_compiler(
 
 
 def _group() -> int:
-    """The process group of compilers."""
+    """Return the process group of compilers."""
     global _watch
     with _lock:
         if _watch is None or _watch.poll() is not None:
@@ -59,7 +59,7 @@ def _end() -> None:
 
 
 def _forget() -> None:
-    """In a fork: the shell, and the pipe, are the parent's."""
+    """Drop the shell and the pipe in a fork: they are the parent's."""
     global _lock, _watch
     _lock = threading.Lock()
     if _watch is not None and _watch.stdin is not None:

@@ -1,4 +1,4 @@
-"""What functions save and where, by instruction: the call frame information of an ELF file.
+"""Registers that functions save, by instruction: the call frame information of an ELF file.
 
 Source: DWARF 4, section 6.4 ("Call Frame Information"). Sections .debug_frame, which compilers
 write with ``-g`` although covp's code has no unwind tables of its own.
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class FrameRule:
-    """How the caller's registers are found at one instruction of a function.
+    """The places of the caller's registers at one instruction of a function.
 
     The canonical frame address (CFA) is the caller's stack pointer before the call.
 
@@ -43,7 +43,7 @@ class FrameTable:
 
     @classmethod
     def of(cls, dwarf: Any, functions: Sequence[tuple[int, int, str]]) -> FrameTable:
-        """The table of a file.
+        """Return the table of a file.
 
         Args:
             dwarf: pyelftools' ``DWARFInfo``, or None.
@@ -63,7 +63,7 @@ class FrameTable:
         return cls(entries)
 
     def rule(self, address: int) -> FrameRule | None:
-        """The rule at an instruction; None where nothing, or nothing simple, is known."""
+        """Return the rule at an instruction; None where nothing, or nothing simple, is known."""
         position = bisect_right(self._entries, address, key=lambda entry: entry[0]) - 1
         if position < 0 or address >= self._entries[position][1]:
             return None

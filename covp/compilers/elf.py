@@ -23,7 +23,7 @@ _SYMBOL = struct.Struct("<IIIBBH")
 
 
 class _Header(NamedTuple):
-    """Of a section."""
+    """The header of a section."""
 
     name: int
     kind: int
@@ -133,7 +133,7 @@ class ElfImage:
     def symbols(self) -> dict[str, Symbol]:
         """Defined symbols by name; of equal names the visible one."""
         found: dict[str, Symbol] = {}
-        for symbol, _ in self._defined():
+        for symbol, _ in self._defined_symbols():
             if symbol.visible or symbol.name not in found:
                 found[symbol.name] = symbol
         return found
@@ -141,10 +141,12 @@ class ElfImage:
     @cached_property
     def variables(self) -> list[Symbol]:
         """Variables and constants, by address; files may have some of equal names."""
-        found = [symbol for symbol, kind in self._defined() if kind == _OBJECT and symbol.size]
+        found = [
+            symbol for symbol, kind in self._defined_symbols() if kind == _OBJECT and symbol.size
+        ]
         return sorted(found, key=lambda symbol: symbol.address)
 
-    def _defined(self) -> Iterator[tuple[Symbol, int]]:
+    def _defined_symbols(self) -> Iterator[tuple[Symbol, int]]:
         """Defined symbols, with their kinds."""
         for header in self._headers:
             if header.kind != _SYMTAB or header.link >= len(self._headers):
@@ -175,7 +177,7 @@ class ElfImage:
         return self.content[header.offset : end]
 
     def _load_address(self, header: _Header) -> int:
-        """Its address, moved as the segment is that has the section's bytes."""
+        """Return a section's address, moved as the segment is that has its bytes."""
         for segment in self._segments:
             at = header.offset - segment.offset
             if segment.kind == _LOAD and at >= 0 and at + header.size <= segment.file_size:
@@ -183,13 +185,13 @@ class ElfImage:
         return header.address
 
     def _text(self, offset: int) -> str:
-        """A name; empty where it is outside of the file."""
+        """Return a name; empty where it is outside of the file."""
         end = self.content.find(b"\0", offset)
         return printable(self.content[offset:end]) if end >= 0 else ""
 
 
 def global_names(objects: Sequence[Path]) -> list[str]:
-    """The global symbols that object files define, sorted."""
+    """Return the global symbols that object files define, sorted."""
     return sorted(
         {
             symbol.name

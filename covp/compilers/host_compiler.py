@@ -58,7 +58,7 @@ def compile_for_host(
     include: Sequence[Path] = (),
     flags: Sequence[str] = (),
 ) -> Path:
-    """The path of the cached file that C and C++17 sources are made into.
+    """Return the path of the cached file that C and C++17 sources are made into.
 
     Args:
         name: start of the file's name in the cache.
@@ -100,7 +100,7 @@ def build_for_host(
     flags: Sequence[str] = (),
     objects: Sequence[Path] = (),
 ) -> bytes:
-    """The file that C and C++17 sources are made into; nothing is cached.
+    """Return the file that C and C++17 sources are made into; nothing is cached.
 
     Args: as of `compile_for_host`, and
         objects: that are linked, too.
@@ -115,7 +115,7 @@ def build_for_host(
 
 
 class _Progress:
-    """One line on a terminal: how many files are compiled; elsewhere, of many, that they are."""
+    """A line on a terminal: how many files are compiled; elsewhere, of many, that they are."""
 
     def __init__(self, what: str, files: int) -> None:
         self._text, self._files, self._done = f"covp: compiling {what}, once", files, 0
@@ -132,7 +132,7 @@ class _Progress:
         self._show("\n")
 
     def step(self) -> None:
-        """Another file is compiled."""
+        """Count another compiled file."""
         with self._lock:
             self._done += 1
             self._show(" ...")
@@ -144,7 +144,7 @@ class _Progress:
 
 
 class _Build:
-    """One run of the compiler for each source, then the linker."""
+    """A run of the compiler for each source, then of the linker."""
 
     def __init__(
         self, folder: Path, what: str, options: Sequence[str], progress: _Progress

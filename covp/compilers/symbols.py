@@ -20,7 +20,7 @@ _SCOPES = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine", "DW_TAG_lexical_blo
 
 
 def inlined_calls(dwarf: Any, address: int) -> list[tuple[str, str]]:
-    """(function, "file.c:12" of its call) of each inlined call at ``address``, innermost first.
+    """Find (function, "file.c:12" of its call) of each inlined call there, innermost first.
 
     Args:
         dwarf: pyelftools' ``DWARFInfo``, or None.
@@ -40,7 +40,7 @@ def inlined_calls(dwarf: Any, address: int) -> list[tuple[str, str]]:
 
 
 def _scopes(dwarf: Any, die: Any, address: int) -> Iterator[Any]:
-    """The functions and blocks around ``address``, outermost first."""
+    """Yield the functions and blocks around ``address``, outermost first."""
     for child in die.iter_children():
         if child.tag in _SCOPES and _holds(dwarf, child, address):
             yield child
@@ -53,7 +53,7 @@ def _holds(dwarf: Any, die: Any, address: int) -> bool:
 
 
 def _ranges(dwarf: Any, die: Any) -> Iterator[tuple[int, int]]:
-    """The (start, end) of a scope's code; none of one that has no code."""
+    """Yield the (start, end) of a scope's code; none of one that has no code."""
     attributes = die.attributes
     low, high = attributes.get("DW_AT_low_pc"), attributes.get("DW_AT_high_pc")
     if low is not None and high is not None:
@@ -75,7 +75,7 @@ def _ranges(dwarf: Any, die: Any) -> Iterator[tuple[int, int]]:
 
 
 def _name(die: Any) -> str:
-    """Of the function that was inlined; the text of a nameless one is "?"."""
+    """Return the name of the function that was inlined; "?" where it has none."""
     for _ in range(4):  # instance, abstract instance, declaration
         if "DW_AT_name" in die.attributes:
             return printable(die.attributes["DW_AT_name"].value)
@@ -90,7 +90,7 @@ def _name(die: Any) -> str:
 
 
 def _files(dwarf: Any, unit: Any) -> dict[int, str]:
-    """The unit's file numbers with their names."""
+    """Return the unit's file numbers with their names."""
     program = dwarf.line_program_for_CU(unit)
     if program is None:
         return {}
@@ -100,7 +100,7 @@ def _files(dwarf: Any, unit: Any) -> dict[int, str]:
 
 
 def _line(die: Any, files: dict[int, str]) -> str:
-    """Of the call; empty where it is not known."""
+    """Return the file and line of the call; empty where they are not known."""
     file, line = die.attributes.get("DW_AT_call_file"), die.attributes.get("DW_AT_call_line")
     if file is None or line is None or file.value not in files:
         return ""
@@ -117,25 +117,25 @@ class Symbols:
         self._files: list[_ElfFile] = []
 
     def add(self, elf: str | bytes) -> None:
-        """An ELF file by path or content; it is not read yet."""
+        """Add an ELF file by path or content; it is not read yet."""
         self._files.append(_ElfFile(elf))
 
     def remove(self, elf: str | bytes) -> None:
-        """Forget a file; one that was not added is no error."""
+        """Forget a file; one that was not added is not an error."""
         for position, file in enumerate(self._files):
             if file.origin == elf:
                 del self._files[position]
                 return
 
     def locate(self, address: int | None) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         if address is None:
             return None, None
         file = self._file_of(address)
         return (None, None) if file is None else (file.symbol(address), file.line(address))
 
     def calls(self, address: int) -> tuple[str, ...]:
-        """("function (file.c:12)", ...) at a code address: inlined ones, then the one they are in.
+        """Return ("function (file.c:12)", ...) at an address: inlined ones, then their function.
 
         Empty where the address is unknown.
         """
@@ -143,16 +143,16 @@ class Symbols:
         return () if file is None else file.calls(address)
 
     def frame_rule(self, address: int) -> FrameRule | None:
-        """Where the caller's registers are at an instruction; None where it is not known."""
+        """Return where the caller's registers are at an instruction; None where it is not known."""
         file = self._file_of(address)
         return None if file is None else file.frame_rule(address)
 
     def functions(self) -> list[tuple[int, int, str]]:
-        """(start, end, name) of all functions, by address."""
+        """Return (start, end, name) of all functions, by address."""
         return sorted(function for file in self._files for function in file.functions)
 
     def _file_of(self, address: int) -> _ElfFile | None:
-        """The file that was added last of those that know the address."""
+        """Return the file that was added last of those that know the address."""
         for file in reversed(self._files):
             if file.symbol(address) is not None or file.line(address) is not None:
                 return file
@@ -217,7 +217,7 @@ class _ElfFile:
 
 
 def _optional(read: Callable[[], _Read]) -> _Read | None:
-    """What is read; None where the file is damaged there."""
+    """Call ``read`` and return its result; None where the file is damaged there."""
     try:
         return read()
     except Exception:  # pyelftools raises whatever its code meets in such a file
@@ -225,7 +225,7 @@ def _optional(read: Callable[[], _Read]) -> _Read | None:
 
 
 def read_functions(elf: Any) -> list[tuple[int, int, str]]:
-    """(start, end, name) of an ELF file's functions, by address; see `Symbols.functions`."""
+    """Read (start, end, name) of an ELF file's functions; see `Symbols.functions`."""
     table = elf.get_section_by_name(".symtab")
     thumb = 1 if elf["e_machine"] == "EM_ARM" else 0
     found: dict[int, tuple[int, str]] = {}
@@ -244,7 +244,7 @@ def read_functions(elf: Any) -> list[tuple[int, int, str]]:
 
 
 def _read_lines(dwarf: Any) -> list[tuple[int, str | None]]:
-    """(first address, "file:line" or None past the end of a sequence), by address."""
+    """Read (first address, "file:line" or None past the end of a sequence), by address."""
     lines: list[tuple[int, str | None]] = []
     for unit in dwarf.iter_CUs() if dwarf is not None else ():
         program = dwarf.line_program_for_CU(unit)

@@ -58,12 +58,12 @@ UNDEFINED_BEHAVIOUR_FLAGS = (
 
 
 def runtime_dir() -> Path:
-    """The folder of the C files that run on the target."""
+    """Return the folder of the C files that run on the target."""
     return Path(__file__).parents[1] / "device_runtime"
 
 
 def compiler_environment(folder: Path) -> dict[str, str]:
-    """The variables compilers run with: messages in English, zig's libraries in covp's cache.
+    """Return the compilers' environment: messages in English, zig's libraries in covp's cache.
 
     Args:
         folder: a temporary one for what zig keeps of a user's code.
@@ -77,7 +77,7 @@ def compiler_environment(folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Source:
-    """One C or assembly file.
+    """A C or assembly file.
 
     Attributes:
         name: file name; its suffix says the language (.c, .S).
@@ -91,7 +91,7 @@ class Source:
 
     @classmethod
     def read(cls, path: Path) -> Source:
-        """The file at ``path``. Raises UsageError when it cannot be read."""
+        """Return the file at ``path``. Raises UsageError when it cannot be read."""
         try:
             return cls(path.name, read_file(path).decode(), path.resolve())
         except (OSError, ValueError) as error:
@@ -99,7 +99,7 @@ class Source:
 
 
 def split_sources(files: Mapping[str, str]) -> tuple[list[Source], dict[str, str]]:
-    """The files that are compiled (``.c``, ``.S``) and those that are included (``.h``)."""
+    """Return the files that are compiled (``.c``, ``.S``) and those that are included (``.h``)."""
     sources = [Source(name, text) for name, text in files.items() if name.endswith((".c", ".S"))]
     return sources, {name: text for name, text in files.items() if name.endswith(".h")}
 
@@ -224,7 +224,7 @@ class Toolchain:
             return cache.store("images", name, result.read_bytes())
 
     def archive(self, objects: Sequence[Path]) -> Path:
-        """A static library of cached objects: the linker takes only the members it needs."""
+        """Return a static library of cached objects: the linker takes only the members it needs."""
         name = f"{content_key(self.version, *(path.name for path in objects))}.a"
         found = cache.find("objects", name)
         if found is not None:
@@ -254,7 +254,7 @@ class Toolchain:
         include: Sequence[Path],
         flags: Sequence[str],
     ) -> Path | None:
-        """The object, if it was made from exactly these texts and the same included files."""
+        """Return the object, if it was made from exactly these texts and included files."""
         manifest = cache.load("objects", f"{self._key(source, headers, include, flags)}.json")
         if manifest is None:
             return None
@@ -271,7 +271,7 @@ class Toolchain:
         flags: Sequence[str],
     ) -> Path:
         key = self._key(source, headers, include, flags)
-        work = cache.writing(lambda: self._unpack(source, headers, key))
+        work = cache.retry_in_temporary(lambda: self._unpack(source, headers, key))
         with temporary_folder("cc") as temporary:
             result, depend = Path(temporary) / "out.o", Path(temporary) / "out.d"
             command = self._compile_command(flags)
@@ -290,7 +290,7 @@ class Toolchain:
         return out
 
     def _unpack(self, source: Source, headers: Mapping[str, str], key: str) -> Path:
-        """The folder of generated files: in the cache, where a debugger finds them."""
+        """Return the folder of generated files: in the cache, where a debugger finds them."""
         work = cache_dir("sources") / key
         work.mkdir(exist_ok=True)
         for name, text in headers.items():
@@ -309,7 +309,7 @@ class Toolchain:
             raise ToolchainError(failure(done.stderr, self.name, folders))
 
     def driver(self) -> Driver:
-        """Its command in a Makefile."""
+        """Return the compiler's command in a Makefile."""
         raise NotImplementedError
 
     def _find(self) -> str:
@@ -333,7 +333,7 @@ _LLD_EMULATION = {"arm": "armelf", "riscv": "elf32lriscv", "x86": "elf32_x86_64"
 
 
 def zig_binary() -> str:
-    """The path of zig's program: of the ziglang wheel, or on the search path.
+    """Return the path of zig's program: of the ziglang wheel, or on the search path.
 
     Called by its path: ``python -m ziglang`` would execute a ziglang.py of the current folder.
 
@@ -476,7 +476,7 @@ class Gcc(Toolchain):
         return (*self.core.gcc_flags, *COMMON_FLAGS, "-fno-ipa-icf")
 
     def driver(self) -> Driver:
-        """The cross compiler of that name."""
+        """Return the cross compiler of that name."""
         return Driver(
             command=f"{self.core.gcc_prefix}gcc",
             compile_flags=self._compile_flags(),
@@ -502,7 +502,7 @@ _TOOLCHAINS: dict[str, type[Toolchain]] = {"zig": Zig, "gcc": Gcc}
 
 
 def get_toolchain(name: str, core: Core) -> Toolchain:
-    """The toolchain of that name ("zig", "gcc") for a core.
+    """Return the toolchain of that name ("zig", "gcc") for a core.
 
     Raises:
         UsageError: no such toolchain.
@@ -524,7 +524,7 @@ cache.stored.append(cache_upkeep.Evictor())
 
 
 def _headers_of(source: Source, headers: Mapping[str, str], flags: Sequence[str]) -> dict[str, str]:
-    """The generated headers that a source may include: all whose names it, they or flags mention.
+    """Return the generated headers that a source may include: all that it, they or flags mention.
 
     Its object is then the same beside other headers. A file on disk may include others that do.
     """
@@ -541,7 +541,7 @@ def _headers_of(source: Source, headers: Mapping[str, str], flags: Sequence[str]
 
 
 def _version_of(binary: str, arguments: Sequence[str]) -> str:
-    """The version a compiler prints, asked once for each state of its file."""
+    """Return the version a compiler prints, asked once for each state of its file."""
     if binary in _versions:
         return _versions[binary]
     state = os.stat(binary)

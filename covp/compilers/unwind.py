@@ -26,7 +26,7 @@ Read = Callable[[int, int], bytes]
 def call_stack(
     symbols: Symbols, architecture: str, pc: int, registers: Mapping[str, int], read: Read
 ) -> tuple[str, ...]:
-    """The active functions as "function (file.c:12)", innermost first.
+    """Return the active functions as "function (file.c:12)", innermost first.
 
     It ends before covp's task runner, at the first frame that cannot be told, or after
     `MAX_FRAMES`.
@@ -60,7 +60,7 @@ class _Walk:
         self.values = {n: registers[name] for n, name in numbers if name in registers}
 
     def frames(self, pc: int) -> Iterator[tuple[str, ...]]:
-        """The functions of each frame (inlined ones first), until there is no plausible next."""
+        """Yield the functions of each frame (inlined ones first), while the next is plausible."""
         place = pc  # an instruction of the frame: behind a call it is the one before
         interrupted = True
         while True:
@@ -108,8 +108,10 @@ class _Walk:
         return self.values[abi.link]
 
     def _has_no_frame(self, place: int) -> bool:
-        """Whether the link register holds a return address to elsewhere, so that the function has
-        called nothing yet: one that keeps another has not made its frame, or has left it.
+        """Return whether the link register holds a return address to another function.
+
+        Then the function has called nothing yet: one that keeps another return address has not
+        made its frame, or has left it.
 
         clang's rules for Arm do not say where a frame ends (they have no rows for epilogues).
         """
@@ -123,14 +125,14 @@ class _Walk:
         return symbol and symbol.partition("+")[0]
 
     def _leave_leaf(self) -> int:
-        """From a function of which nothing is known, which has called none."""
+        """Leave a function of which nothing is known, which has called none; return the pc."""
         if self.abi.link in self.values:
             return self.values[self.abi.link]
         self.values[self.abi.sp] += self.abi.word  # x86: the return address is on the stack
         return self._word(self.values[self.abi.sp] - self.abi.word)
 
     def _leave_exception(self, how: int) -> int:
-        """From an exception handler to the code it interrupted (DDI0403E B1.5.6): its pc."""
+        """Leave an exception handler (DDI0403E B1.5.6); return the pc that it interrupted."""
         sp = self.values[self.abi.sp]
         stacked = [self._word(sp + 4 * position) for position in range(8)]
         for name, value in zip(EXCEPTION_FRAME[:6], stacked, strict=False):

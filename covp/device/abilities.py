@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class CountsByPhase(Protocol):
-    """Counts apart what a program does between addresses, without instrumenting it."""
+    """A device that counts what a program does between addresses, without instrumenting it."""
 
     def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
         """Entering the code at an address makes a phase the current one.
@@ -41,12 +41,12 @@ class CountsByPhase(Protocol):
         ...
 
     def current_phase(self) -> int:
-        """The phase that is current now, also after a fault."""
+        """Return the phase that is current now, also after a fault."""
         ...
 
 
 class ExplainsCycles(Protocol):
-    """Knows what each cycle passed with: `PhaseCount.causes`."""
+    """A device that knows what each cycle passed with: `PhaseCount.causes`."""
 
     def explain_cycles(self, on: bool) -> None:
         """Count causes (as by default), or totals alone, which is faster for short executions.
@@ -65,7 +65,7 @@ class ExplainsCycles(Protocol):
 
 
 class CountsTraffic(Protocol):
-    """Counts the bytes that core and accelerators move: `PhaseCount.traffic`."""
+    """A device that counts the bytes that core and accelerators move: `PhaseCount.traffic`."""
 
     def count_traffic(self) -> None:
         """Count from now on; the core's loads and stores are simulated more slowly from then on."""
@@ -77,15 +77,15 @@ class Recording(AbstractContextManager[object], Protocol):
 
     @property
     def recorded(self) -> Recorded | None:
-        """What is in the file; None before the end of the context, and where there is no file."""
+        """The content of the file; None before the context ends, and where there is no file."""
         ...
 
 
 class RecordsWaves(Protocol):
-    """Writes the core's signals to a file."""
+    """A device that writes the core's signals to a file."""
 
     def recording(self, wave: Wave, phase: int | None = None) -> Recording:
-        """A context in which executions are recorded, with the same cycles as without.
+        """Return a context in which executions are recorded, with the same cycles as without.
 
         A program that faults leaves its cycles up to there.
 
@@ -105,15 +105,15 @@ class TimelineRecording(AbstractContextManager[object], Protocol):
 
     @property
     def log(self) -> TimelineLog | None:
-        """What happened; None before the end of the context."""
+        """The log of what happened; None before the end of the context."""
         ...
 
 
 class RecordsTimeline(Protocol):
-    """Knows when which function, job, access and interrupt was."""
+    """A device that knows when which function, job, access and interrupt was."""
 
     def record_timeline(self) -> TimelineRecording:
-        """A context in which it is recorded what is executed, with the same cycles as without.
+        """Return a context that records what is executed, with the same cycles as without.
 
         A later `CountsByPhase.set_phases` in the context begins anew.
 
@@ -124,7 +124,7 @@ class RecordsTimeline(Protocol):
 
 
 class HostsHardware(Protocol):
-    """Has a bus for Python models of hardware, and a core that takes custom instructions."""
+    """A device with a bus for Python models of hardware, whose core takes custom instructions."""
 
     @property
     def peripherals(self) -> Mapping[str, tuple[int, Peripheral]]:
@@ -167,10 +167,10 @@ class HostsHardware(Protocol):
 
 
 class NamesCode(Protocol):
-    """Names functions and source lines in its faults, from debug information."""
+    """A device that names functions and source lines in faults, from debug information."""
 
     def add_debug_info(self, elf: str | bytes) -> None:
-        """An ELF file's path or content."""
+        """Name code in faults: an ELF file's path or content."""
         ...
 
     def remove_debug_info(self, elf: str | bytes) -> None:
@@ -178,16 +178,16 @@ class NamesCode(Protocol):
         ...
 
     def locate(self, address: int) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         ...
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         ...
 
 
 class MeasuresTime(Protocol):
-    """Gives cycles or seconds of what it executes."""
+    """A device that reports cycles or seconds of what it executes."""
 
     @property
     def sources(self) -> Sources:
@@ -196,25 +196,25 @@ class MeasuresTime(Protocol):
 
 
 class MemoryStates(Protocol):
-    """What programs may do with each byte of a device's memory; at first they may not access it."""
+    """The states of each byte of a device's memory; at first programs may not access it."""
 
     def trust(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Code in these ``ranges`` of addresses, each without its end, may do anything."""
+        """Let code in ``ranges`` of addresses, each without its end, do anything."""
         ...
 
     def set_return(self, address: int, result: Sequence[tuple[int, int]]) -> None:
-        """Calls return to ``address``, with a ``result`` of registers and their bytes, as bits."""
+        """Set the address calls return to, and a ``result``: registers and their bytes, as bits."""
         ...
 
     def set_stack(self, start: int, end: int, limit: int, above: int) -> None:
-        """The stack is from ``start`` to before ``end``; a call may use ``limit`` bytes of it.
+        """Set the stack from ``start`` to before ``end``; a call may use ``limit`` bytes of it.
 
         ``above``: bytes of its arguments, which lie above them.
         """
         ...
 
     def set_heap(self, start: int, end: int, next_at: int) -> None:
-        """From ``start`` on memory may be accessed up to the address that is stored at ``next_at``.
+        """Permit access from ``start`` up to the address that is stored at ``next_at``.
 
         None lies at or after ``end``.
         """
@@ -225,32 +225,32 @@ class MemoryStates(Protocol):
         ...
 
     def state(self, address: int, size: int) -> NDArray[np.uint8]:
-        """Of ``size`` bytes from ``address``, as numbers of `Forbidden`; shape (size,)."""
+        """Return `Forbidden` numbers of ``size`` bytes from ``address``; shape (size,)."""
         ...
 
-    def undefined(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The bits without a value of ``size`` bytes from ``address``; shape (size,)."""
+    def undefined_bits(self, address: int, size: int) -> NDArray[np.uint8]:
+        """Return the bits without a value of ``size`` bytes from ``address``; shape (size,)."""
         ...
 
     def origin(self, address: int) -> tuple[int, int]:
-        """Where undefined bits that were stored at ``address`` were loaded from, and by which pc.
+        """Return where undefined bits stored at ``address`` were loaded from, and by which pc.
 
         (0, 0): not known.
         """
         ...
 
     def begin(self) -> None:
-        """A run begins, with an empty stack."""
+        """Begin a run, with an empty stack."""
         ...
 
     @property
     def stack_bytes(self) -> int:
-        """Of the stack in use at most since `begin`, without those of trusted code."""
+        """The largest size of the stack in bytes since `begin`, without that of trusted code."""
         ...
 
 
 class ChecksMemory(Protocol):
-    """Sees every load and store, and can stop before those that are not allowed."""
+    """A device that sees every load and store, and can stop before forbidden ones."""
 
     def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> MemoryStates:
         """Check from now on; before anything was executed.
@@ -274,18 +274,18 @@ class SavesState(Protocol):
 
 
 class TracesCode(Protocol):
-    """Counts how often each block of code ran, and where it went on."""
+    """A device that counts how often each block of code ran, and where it went on."""
 
     def count_conditional(self, addresses: Iterable[int]) -> None:
         """Count from now on how often the conditions of these instructions hold: in IT blocks."""
         ...
 
     def conditional_counts(self) -> Mapping[int, int]:
-        """How often each of them was executed since then, and not skipped."""
+        """Return how often each was executed since then, and not skipped."""
         ...
 
     def trace(self) -> Trace:
-        """All that was executed so far; `Trace.since` gives a part of it."""
+        """Return all that was executed so far; `Trace.since` gives a part of it."""
         ...
 
     def keep_segments(
@@ -301,19 +301,19 @@ class TracesCode(Protocol):
 
 
 class KeepsSegments(Protocol):
-    """What was executed since `TracesCode.keep_segments`."""
+    """A recording of what was executed since `TracesCode.keep_segments`."""
 
     def end(self) -> None:
-        """The last segment ends here."""
+        """End the last segment here."""
         ...
 
     def segments(self, trace: Trace) -> Segments:
-        """All of them; ``trace``: `TracesCode.trace` of now."""
+        """Return all of them; ``trace``: `TracesCode.trace` of now."""
         ...
 
 
 class Emulator(Protocol):
-    """Emulates the core, which can be stopped after any instruction and looked into.
+    """An emulated core, which can be stopped after any instruction and looked into.
 
     Attributes:
         board: memories, peripherals and time.
@@ -330,7 +330,7 @@ class Emulator(Protocol):
         timeout: float | None = None,
         max_instructions: int | None = None,
     ) -> Stop:
-        """As `LowLevelDevice.execute`, with another limit.
+        """Run as `LowLevelDevice.execute` does, with another limit.
 
         Args:
             entry, stop, timeout: as there.
@@ -339,7 +339,7 @@ class Emulator(Protocol):
         ...
 
     def execute_some(self, entry: int, stop: int, instructions: int, longest: int = ...) -> int:
-        """Run from ``entry`` until exactly so many ``instructions`` have retired, or to ``stop``.
+        """Run from ``entry`` until exactly ``instructions`` have retired, or to ``stop``.
 
         Args:
             longest: instructions of the longest block of code on the way, where it is known.
@@ -351,7 +351,7 @@ class Emulator(Protocol):
 
 
 class Closable(Protocol):
-    """Holds something that has to be let go: an emulator, a process, a connection."""
+    """An owner of a resource that must be closed: an emulator, a process, a connection."""
 
     def close(self) -> None:
         """Let it go. A second call does nothing; other calls after it are errors."""

@@ -18,11 +18,11 @@ class LowLevelDevice(Protocol):
 
     @property
     def abilities(self) -> Abilities:
-        """Its further abilities; a class that derives from this one has none by default."""
+        """The device's further abilities; a derived class has none by default."""
         return Abilities()
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         ...
 
     def write(self, address: int, data: bytes) -> None:
@@ -43,6 +43,6 @@ class LowLevelDevice(Protocol):
 
 
 def is_device(value: object) -> bool:
-    """Whether a user's object has the members of a `LowLevelDevice`."""
+    """Return whether a user's object has the members of a `LowLevelDevice`."""
     members = ("read", "write", "execute", "reset", "abilities")
     return all(hasattr(value, member) for member in members)

@@ -94,7 +94,7 @@ class Board:
         self.reset()
 
     def _made_cores(self, cores: Sequence[Core] | None) -> tuple[EmulatedCore, ...]:
-        """The cores given, or the platform's, each with its view of the memory."""
+        """Return the cores given, or the platform's, each with its view of the memory."""
         names = self.platform.core_names
         views = [self.platform.seen_by(name) for name in names]
         if cores is not None:
@@ -129,11 +129,11 @@ class Board:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was not closed."""
+        """True if the board is not closed yet."""
         return self.cores[0].is_open
 
     def check_open(self) -> None:
-        """Raises DeviceError after `close`."""
+        """Raise DeviceError after `close`."""
         if not self.is_open:
             raise DeviceError("the device is closed")
 
@@ -164,7 +164,7 @@ class Board:
     # -- memory and bus -----------------------------------------------------------------------
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         data = b"".join(memory.read(at, n) for memory, at, n in self._parts(address, size))
         return self.cores[0].custom.original(address, data)
 
@@ -177,7 +177,7 @@ class Board:
         self.forget_code(address, len(data))
 
     def read_bus(self, address: int, size: int) -> bytes:
-        """As `read`, or from a peripheral's registers, with the side effects of core 0's load.
+        """Read memory as `read` does, or a peripheral's registers as a load of core 0 would.
 
         Args:
             address: of the first byte.
@@ -197,7 +197,7 @@ class Board:
         )
 
     def write_bus(self, address: int, data: bytes) -> None:
-        """As `write`, or ``data`` to a peripheral's register at ``address``, as core 0's store.
+        """Write memory as `write` does, or a peripheral's register as a store of core 0 would.
 
         While a flash controller is set to program, ``data`` for its flash goes to it in words (less
         where the address or the size is not a multiple of 4).
@@ -213,7 +213,7 @@ class Board:
         return None
 
     def _programs(self, address: int, data: bytes) -> bool:
-        """Whether a flash controller took the ``data``."""
+        """Pass ``data`` to the flash controller and return whether it took them."""
         controller = self._flash_controller
         if controller is None or not controller.is_programming:
             return False
@@ -226,12 +226,12 @@ class Board:
         return True
 
     def forget_code(self, address: int, size: int) -> None:
-        """``size`` bytes from ``address`` have changed: cores forget the code translated there."""
+        """Let cores forget code translated from ``size`` bytes at ``address``: they changed."""
         for core in self.cores:
             core.forget_code(address, size)
 
     def _parts(self, address: int, size: int) -> list[tuple[Memory, int, int]]:
-        """The memories that hold ``size`` bytes from ``address``, with start and bytes in each."""
+        """Return the memories that hold ``size`` bytes from ``address``, with start and bytes."""
         parts, at, end = [], address, address + size
         while True:
             found = (each for each in self.memories if each.region.holds(at, min(end - at, 1)))
@@ -292,7 +292,7 @@ class Board:
         return next((model for model in models if isinstance(model, FlashController)), None)
 
     def _control_flash(self, known: FlashController, controller: FlashController | None) -> None:
-        """Stores to the flash that ``known`` is for go to the controller from now on."""
+        """Pass stores to the flash that ``known`` is for to the controller from now on."""
         region = self.bus.region_at(known.start)
         for core in self.cores:
             core.mmio.control_flash(region, controller)
@@ -319,9 +319,9 @@ class Board:
     # -- faults -------------------------------------------------------------------------------
 
     def explain(self, fault: DeviceFault, core: EmulatedCore) -> DeviceFault:
-        """The fault with the registers of the core that raised it, and names of its code."""
-        if fault.kind == "timeout" and core.mmio.polling:
-            fault.detail += f", polling {core.mmio.polling}"
+        """Return the fault with the registers of the core that raised it, and names of its code."""
+        if fault.kind == "timeout" and core.mmio.polled_register:
+            fault.detail += f", polling {core.mmio.polled_register}"
         if fault.kind in _TRAPS:
             fault.detail += rejected_jobs(self.shared.peripherals)
         fault.registers = core.registers()
@@ -333,7 +333,7 @@ class Board:
     def call_stack(
         self, pc: int, registers: Mapping[str, int], core: EmulatedCore
     ) -> tuple[str, ...]:
-        """Those active at ``pc`` of ``core`` with ``registers``; see `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` of ``core`` with ``registers``."""
         return call_stack(self.symbols, core.core.architecture, pc, registers, self.read)
 
     # -- state --------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ class Board:
 
 
 def core_sources(core: Core, platform: Platform) -> Sources:
-    """Instructions are counted, cycles estimated by the core's timing model.
+    """Return where figures come from: instructions are counted, cycles estimated by a model.
 
     Args:
         core: the one that runs.

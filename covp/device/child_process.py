@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def ends_with_parent(number: signal.Signals) -> Callable[[], None] | None:
-    """For ``Popen(preexec_fn=...)``: the child gets signal ``number`` when this process dies.
+    """Return a ``preexec_fn`` of Popen: the child gets signal ``number`` when this process dies.
 
     None where the system cannot do that: it is Linux that can.
     """

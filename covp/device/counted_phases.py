@@ -20,7 +20,7 @@ class CountedTraffic:
     """The bytes that were moved up to one moment.
 
     Attributes:
-        core: see `Counter.moved`.
+        core: see `Counter.moved_bytes`.
         memories: their names.
         others: by bus masters, and by the core for exceptions.
     """
@@ -30,13 +30,13 @@ class CountedTraffic:
     others: Counts[TrafficEntry]
 
     def since(self, earlier: CountedTraffic) -> CountedTraffic:
-        """The part after an ``earlier`` moment."""
+        """Return the part after an ``earlier`` moment."""
         others = Counts(self.others)
         others.subtract(earlier.others)
         return CountedTraffic(self.core - earlier.core, self.memories, others)
 
     def by_phase(self) -> list[Traffic]:
-        """The same as objects."""
+        """Return the same as objects."""
         found: list[dict[str, dict[str, Moved]]] = [
             {CORE: {name: Moved(*row) for name, row in zip(self.memories, rows, strict=True)}}
             for rows in self.core.tolist()
@@ -73,7 +73,7 @@ class CountedPhases:
         memories: Sequence[str],
         ledger: TrafficLedger | None,
     ) -> CountedPhases:
-        """What the counters say now.
+        """Read what the counters say now.
 
         Args:
             counter: of the core.
@@ -84,11 +84,11 @@ class CountedPhases:
         totals = counter.buckets()
         traffic = None
         if ledger is not None:
-            traffic = CountedTraffic(counter.moved(), memories, Counts(ledger.bytes_moved))
+            traffic = CountedTraffic(counter.moved_bytes(), memories, Counts(ledger.bytes_moved))
         return cls(totals, counter.spending(), functions, traffic)
 
     def since(self, earlier: CountedPhases) -> tuple[PhaseCount, ...]:
-        """The counts since an ``earlier`` moment, by phase."""
+        """Return the counts since an ``earlier`` moment, by phase."""
         totals = [
             (now[0] - before[0], now[1] - before[1])
             for now, before in zip(self.totals, earlier.totals, strict=True)
@@ -102,7 +102,7 @@ class CountedPhases:
         return CountedPhases(totals, spending, self.functions, traffic).counts()
 
     def counts(self) -> tuple[PhaseCount, ...]:
-        """The same as objects."""
+        """Return the same as objects."""
         if self.spending is None:
             return tuple(PhaseCount(*total) for total in self.totals)
         spent = self.spending.sum(axis=1).tolist()

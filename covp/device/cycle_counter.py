@@ -19,7 +19,7 @@ class Debugger(Protocol):
     """The part of a debugger that reading the counter needs."""
 
     def read_memory(self, address: int, size: int) -> bytes:
-        """Bytes of memory or of registers on the bus."""
+        """Return the bytes of memory or of registers on the bus."""
         ...
 
     def write_memory(self, address: int, data: bytes) -> None:
@@ -52,7 +52,7 @@ class CycleCounter:
         return Source("measured", "DWT_CYCCNT" if self._arm else "mcycle")
 
     def forget(self) -> None:
-        """The core was reset: the counter has to be switched on again."""
+        """Forget that the counter is on, as the core was reset."""
         if self._usable:
             self._usable = None
 
@@ -68,7 +68,7 @@ class CycleCounter:
             self._before = self._now()
 
     def stop(self) -> int | None:
-        """Cycles since `start`; None where the core cannot tell."""
+        """Return the cycles since `start`; None where the core cannot tell."""
         if not self._usable:
             return None
         return (self._now() - self._before) % (_WORD if self._arm else _WORD * _WORD)

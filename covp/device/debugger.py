@@ -53,7 +53,7 @@ class DebuggerDevice(Owned):
 
     @abstractmethod
     def read_memory(self, address: int, size: int) -> bytes:
-        """``size`` bytes, any size and alignment."""
+        """Read ``size`` bytes, of any size and alignment."""
 
     @abstractmethod
     def write_memory(self, address: int, data: bytes) -> None:
@@ -113,11 +113,11 @@ class DebuggerDevice(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """The transport, for messages."""
         return self.transport
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         self._region(address, size)
         return self.read_memory(address, size) if size else b""
 
@@ -169,7 +169,7 @@ class DebuggerDevice(Owned):
         self._cycles.forget()
 
     def registers(self) -> dict[str, int]:
-        """All general registers and the pc."""
+        """Return all general registers and the pc."""
         return self._read_registers()
 
     # -- debug information --------------------------------------------------------------------
@@ -183,11 +183,11 @@ class DebuggerDevice(Owned):
         self._symbols.remove(elf)
 
     def locate(self, address: int) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self._symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         architecture = self.platform.core.architecture
         kept = {*ARCHITECTURES[architecture].kept} - {"sp"}
         if not kept & registers.keys():  # the record of the runtime's handler, which keeps them

@@ -7,7 +7,7 @@ from covp.errors import DeviceFault
 
 
 def name_fault(fault: DeviceFault, device: LowLevelDevice) -> DeviceFault:
-    """The fault with the symbol, source line and callers of its pc, where the device knows them."""
+    """Add the symbol, source line and callers of its pc to a fault, where the device knows them."""
     names = device.abilities.names
     if names is not None and fault.pc is not None:
         fault.symbol, fault.source = names.locate(fault.pc)

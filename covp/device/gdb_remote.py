@@ -35,7 +35,7 @@ class GdbDevice(DebuggerDevice):
         transport: for messages.
 
     Raises:
-        DeviceError: no connection, or what answers is no GDB server.
+        DeviceError: no connection, or what answers is not a GDB server.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class GdbDevice(DebuggerDevice):
 
     @classmethod
     def at(cls, platform: Platform, address: str) -> GdbDevice:
-        """By HOST:PORT."""
+        """Connect to the server at HOST:PORT."""
         host, port = split_address(address, "gdb")
         transport = f"gdb:{host}:{port}"
         return cls(platform, lambda: connect(host, port, transport), transport)
@@ -120,7 +120,7 @@ class GdbDevice(DebuggerDevice):
             reply = self._ask(f"qXfer:{kind}:read:{annex}:{len(parts):x},{size:x}")
             parts += reply[1:]
             if reply[:1] not in (b"m", b"l") or reply == b"m" or len(parts) > _LONGEST_TEXT:
-                raise self._rejected(f"reading {kind} {annex}", reply)
+                raise self._rejection(f"reading {kind} {annex}", reply)
             if reply[:1] == b"l":
                 return parts.decode("utf-8", "replace")
 
@@ -134,7 +134,7 @@ class GdbDevice(DebuggerDevice):
             what = f"reading {count} bytes at 0x{start:08x}"
             data = _unhex(self._ask(f"m{start:x},{count:x}", what))
             if data is None or len(data) != count:
-                raise self._rejected(what, b"")
+                raise self._rejection(what, b"")
             parts.append(data)
         return b"".join(parts)
 
@@ -151,7 +151,7 @@ class GdbDevice(DebuggerDevice):
                 self._expect_ok(b"M" + place.encode() + part.hex().encode(), what)
 
     def _write_flash(self, region: Region, address: int, data: bytes) -> None:
-        """By vFlash packets where the server says that it is flash.
+        """Write with vFlash packets where the server says that it is flash.
 
         OpenOCD erases whole blocks only; their other content is kept.
         """
@@ -198,16 +198,16 @@ class GdbDevice(DebuggerDevice):
         return {name: found[name] if name in found else self.read_register(name) for name in names}
 
     def read_register(self, name: str) -> int:
-        """See `DebuggerDevice.read_register`."""
+        """Read a register with packet p."""
         register = self._register(name)
         what = f"reading register {name}"
         value = _unhex(self._ask(f"p{register.number:x}", what))
         if not value:
-            raise self._rejected(what, b"")
+            raise self._rejection(what, b"")
         return int.from_bytes(value, "little")
 
     def write_register(self, name: str, value: int) -> None:
-        """See `DebuggerDevice.write_register`."""
+        """Write a register with packet P."""
         register = self._register(name)
         raw = (value & (1 << 8 * register.size) - 1).to_bytes(register.size, "little")
         what = f"writing register {name}"
@@ -225,7 +225,7 @@ class GdbDevice(DebuggerDevice):
         self._breakpoint_packet("z", address)
 
     def _breakpoint_packet(self, letter: str, address: int) -> None:
-        """A hardware breakpoint, or one in software where the server has no other."""
+        """Set a hardware breakpoint, or a software one where the server has no other."""
         kind = 2 if self.platform.core.architecture == "arm" else 4
         what = f"{'setting' if letter == 'Z' else 'clearing'} a breakpoint at 0x{address:08x}"
         reply = b""
@@ -233,7 +233,7 @@ class GdbDevice(DebuggerDevice):
             reply = self._ask(f"{letter}{number},{address:x},{kind}", what)
             if reply == b"OK":
                 return
-        raise self._rejected(what, reply)
+        raise self._rejection(what, reply)
 
     def _resume(self) -> None:
         self.link.send("c", "resuming")
@@ -273,7 +273,7 @@ class GdbDevice(DebuggerDevice):
         what = f"monitor {command}"
         reply = self.link.request("qRcmd," + command.encode().hex(), what, _HALT_SECONDS)
         if reply != b"OK" and reply[:1] == b"E":
-            raise self._rejected(what, reply)
+            raise self._rejection(what, reply)
 
     # -----------------------------------------------------------------------------------------
 
@@ -284,15 +284,15 @@ class GdbDevice(DebuggerDevice):
     def _expect_ok(self, data: bytes, what: str, seconds: float = REPLY_SECONDS) -> None:
         reply = self._ask(data, what, seconds)
         if reply != b"OK":
-            raise self._rejected(what, reply)
+            raise self._rejection(what, reply)
 
     def _stop_reply(self, reply: bytes, step: str) -> None:
         if reply[:1] in (b"W", b"X"):
             raise DeviceError(f"{self.transport}: the target has ended during {step}")
         if reply[:1] not in (b"S", b"T"):
-            raise self._rejected(step, reply)
+            raise self._rejection(step, reply)
 
-    def _rejected(self, what: str, reply: bytes) -> DeviceError:
+    def _rejection(self, what: str, reply: bytes) -> DeviceError:
         answer = reply[:60].decode("latin1") if reply else "nothing usable"
         return DeviceError(f"{self.transport}: {what} failed: the server answered {answer}")
 
@@ -306,7 +306,7 @@ def _packet_size(text: str) -> int:
 
 
 def _unhex(reply: bytes) -> bytes | None:
-    """The bytes of a hexadecimal answer; None where it is none, as "E01"."""
+    """Return the bytes of a hexadecimal answer; None where it is none, as "E01"."""
     try:
         return bytes.fromhex(reply.decode("ascii"))
     except ValueError:

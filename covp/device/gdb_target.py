@@ -24,7 +24,7 @@ class RemoteRegister:
 
 
 def default_registers(architecture: str) -> dict[str, RemoteRegister]:
-    """The registers of servers that describe none: GDB's own numbers."""
+    """Return the registers of servers that describe none: GDB's own numbers."""
     shown = ARCHITECTURES[architecture].shown
     found = {name: RemoteRegister(number, 4) for number, name in enumerate(shown)}
     return found | ({"xpsr": RemoteRegister(25, 4)} if "xpsr" in found else {})
@@ -33,7 +33,7 @@ def default_registers(architecture: str) -> dict[str, RemoteRegister]:
 def parse_description(
     text: str, read_annex: Callable[[str], str], depth: int = 0, after: int = -1
 ) -> dict[str, RemoteRegister]:
-    """Registers by name, lower case, in the order of the description.
+    """Return registers by name, lower case, in the order of the description.
 
     Args:
         text: the XML of target.xml.
@@ -59,7 +59,7 @@ def parse_description(
 
 
 def _canonical(name: str) -> str:
-    """Two names for one register: fp is s0."""
+    """Return the usual name of a register: fp is s0."""
     return {"fp": "s0", "cpsr": "xpsr"}.get(name, name)
 
 
@@ -72,19 +72,19 @@ _FLASH = re.compile(
 
 @dataclass(frozen=True)
 class FlashArea:
-    """From ``start`` up to, not including, ``end``; ``block`` bytes are erased at once."""
+    """An area of flash [``start``, ``end``) that is erased in blocks of ``block`` bytes."""
 
     start: int
     end: int
     block: int
 
     def block_of(self, address: int) -> tuple[int, int]:
-        """The first address of the block there, and the first one past its end."""
+        """Return the first address of the block there, and the first one past its end."""
         start = address - (address - self.start) % self.block
         return start, min(start + self.block, self.end)
 
 
 def parse_memory_map(text: str) -> list[FlashArea]:
-    """The flash areas of the XML; those without a block size are none that could be erased."""
+    """Return the flash areas of the XML; those without a block size cannot be erased."""
     found = (tuple(int(number, 0) for number in match) for match in _FLASH.findall(text))
     return [FlashArea(start, start + size, block) for start, size, block in found if block]

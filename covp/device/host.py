@@ -4,8 +4,8 @@ Code is compiled for x86-64 with 32-bit pointers, so that its data is laid out a
 Its results are those of the other devices; its cost is measured in seconds. There are
 no instruction counts, peripherals or accelerators.
 
-It is no sandbox: the program is a process of the user's and may do all that the user may, such as
-writing files and starting programs. Its process group is killed when the device is closed.
+It is not a sandbox: the program is a process of the user's and may do all that the user may, such
+as writing files and starting programs. Its process group is killed when the device is closed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class HostDevice(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """The device's name, for messages."""
         return "device host"
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class HostDevice(Owned):
         return _SOURCES
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         memory, offset = self._place(address, size)
         return memory[offset : offset + size]
 
@@ -148,7 +148,7 @@ class HostDevice(Owned):
         return Stop(stop, seconds=report.nanoseconds / 1e9, sources=_SOURCES)
 
     def reset(self) -> None:
-        """Nothing is left of a run but memory, which is kept."""
+        """Do nothing: only memory is left of a run, and it is kept."""
         self._check_open()
 
     # -- debug information --------------------------------------------------------------------
@@ -162,11 +162,11 @@ class HostDevice(Owned):
         self._symbols.remove(elf)
 
     def locate(self, address: int) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self._symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         architecture = self.platform.core.architecture
         return call_stack(self._symbols, architecture, pc, registers, self.read)
 
@@ -216,7 +216,7 @@ class HostDevice(Owned):
         return fault
 
     def _undefined_behaviour(self, pc: int) -> str | None:
-        """The reason, where a sanitizer's trap is at ``pc``."""
+        """Return the reason, where a sanitizer's trap is at ``pc``."""
         try:
             return undefined_behaviour(self.read(pc, TRAP_BYTES))
         except DeviceError:  # outside the memory, or near its end

@@ -16,7 +16,7 @@ class HostCalls:
 
     Args:
         core: its registers hold operation and parameter, and get the result.
-        read: memory at an address, so many bytes.
+        read: memory at an address: bytes of a size.
         host: executes the calls.
     """
 
@@ -28,7 +28,7 @@ class HostCalls:
         self._names = ARCHITECTURES[self._architecture].arguments[:2]
 
     def __call__(self, pc: int) -> int | None:
-        """Execute the call at ``pc``; where to go on, or None: it is no call.
+        """Execute the call at ``pc``; where to go on, or None: it is not a call.
 
         Raises:
             ProgramExit: the program has ended.

@@ -57,7 +57,7 @@ class Report(NamedTuple):
 
 
 class HostProcess:
-    """One child process, ready to run code in memory that it shares with this one.
+    """A child process, ready to run code in memory that it shares with this one.
 
     Linux ends it with the thread that made it, so that nothing of this process' end, however
     sudden, leaves it running: `usable` is false in another thread.
@@ -123,7 +123,7 @@ class HostProcess:
         try:
             self._child.stdin.write(_COMMAND.pack(entry, stop, sp, 0))
         except OSError:
-            raise self._ended() from None
+            raise self._end_reason() from None
         report = self._report(seconds)
         if report is None:
             self._child.send_signal(signal.SIGALRM)
@@ -145,7 +145,7 @@ class HostProcess:
                 pipe.close()
 
     def _report(self, seconds: float) -> Report | None:
-        """The next one; None where it does not come in time."""
+        """Read the next report; None where it does not come in time."""
         assert self._child.stdout is not None
         poller = select.poll()
         poller.register(self._child.stdout, select.POLLIN)
@@ -157,14 +157,14 @@ class HostProcess:
                 return None
             part = self._child.stdout.read(_REPORT.size - len(data))
             if not part:
-                raise self._ended()
+                raise self._end_reason()
             data += part
         number, code, address, error, nanoseconds, *values = _REPORT.unpack(data)
         registers = dict(zip(REGISTERS, values, strict=True))
         return Report(number, code, address, error, nanoseconds, registers)
 
-    def _ended(self) -> DeviceError:
-        """The reason why there will be no report."""
+    def _end_reason(self) -> DeviceError:
+        """Return the reason why there will be no report."""
         assert self._child.stderr is not None
         status = self._child.wait()
         said = self._child.stderr.read().decode(errors="replace").strip()
@@ -175,7 +175,7 @@ class HostProcess:
 
 
 def host_runner() -> Path:
-    """The program of the process, compiled by the bundled compiler when it is not cached.
+    """Return the program of the process, compiled by the bundled compiler when it is not cached.
 
     Raises:
         DeviceError: this machine does not run it.

@@ -144,18 +144,20 @@ class OpenOcdDevice(DebuggerDevice):
         return {name: self._number(values.get(self._name(name), ""), "get_reg") for name in names}
 
     def read_register(self, name: str) -> int:
-        """See `DebuggerDevice.read_register`."""
+        """Read a register with OpenOCD's get_reg."""
         command = f"{self._get_reg} {{{self._name(name)}}}"
         words = self._port.value(command).split()
         return self._number(words[1] if len(words) == 2 else "", command)
 
     def write_register(self, name: str, value: int) -> None:
-        """See `DebuggerDevice.write_register`."""
+        """Write a register with OpenOCD's set_reg."""
         self._port.value(f"set_reg {{{self._name(name)} 0x{value:x}}}")
 
     @property
     def _get_reg(self) -> str:
-        """For Arm OpenOCD keeps what set_reg writes until the core resumes: -force would read over
+        """The command that reads a register.
+
+        For Arm, OpenOCD keeps what set_reg writes until the core resumes: -force would read over
         it. For RISC-V it writes at once, but keeps an old pc.
         """
         return "get_reg" if self.platform.core.architecture == "arm" else "get_reg -force"
@@ -215,7 +217,7 @@ class OpenOcdDevice(DebuggerDevice):
             self._with_file(after, command, _FLASH_SECONDS)
 
     def _flash_banks(self) -> list[FlashBank]:
-        """The banks that OpenOCD can probe; others are written as memory, and verified."""
+        """Return the banks that OpenOCD can probe; others are written as memory, and verified."""
         found = []
         for number, _, _ in _BANK.findall(self._port.output("flash banks")):
             try:
@@ -235,7 +237,7 @@ class OpenOcdDevice(DebuggerDevice):
         try:
             number = int(text, 0)
         except ValueError:
-            raise DeviceError(f"{self.transport}: {command}: {text!r} is no number") from None
+            raise DeviceError(f"{self.transport}: {command}: {text!r} is not a number") from None
         if number >> bits:
             raise DeviceError(f"{self.transport}: {command}: {text} does not fit {bits} bits")
         return number

@@ -63,7 +63,7 @@ class OpenOcdServer(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """The server's name, for messages."""
         return "the OpenOCD that covp started"
 
     def close(self) -> None:
@@ -121,7 +121,7 @@ def openocd_command(
     commands: Sequence[str],
     before: Sequence[str],
 ) -> list[str]:
-    """The command line. Raises PlatformError or DeviceError: see `OpenOcdServer`."""
+    """Return the command line. Raises PlatformError or DeviceError: see `OpenOcdServer`."""
     board = platform.openocd
     if board is None and not configs:
         raise PlatformError(

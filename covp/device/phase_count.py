@@ -12,7 +12,7 @@ Causes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Moved:
-    """Bytes that a bus master moved from and to one memory: exact.
+    """The bytes that a bus master moved from and to one memory: exact.
 
     Attributes:
         read, written: loaded and stored.
@@ -76,7 +76,7 @@ class PhaseCount:
 
 
 def add_counts(counts: Sequence[PhaseCount]) -> PhaseCount:
-    """The same phase of several executions together."""
+    """Return the same phase of several executions together."""
     return PhaseCount(
         sum(count.instructions for count in counts),
         sum(count.cycles for count in counts),
@@ -87,7 +87,7 @@ def add_counts(counts: Sequence[PhaseCount]) -> PhaseCount:
 
 
 def add_causes(parts: Iterable[Causes | None]) -> Causes | None:
-    """Cycles by cause, of all ``parts`` together; None where one of them is not known."""
+    """Return the cycles of all ``parts`` together, by cause; None where one is not known."""
     total: Counter[str] = Counter()
     for part in parts:
         if part is None:
@@ -97,7 +97,7 @@ def add_causes(parts: Iterable[Causes | None]) -> Causes | None:
 
 
 def add_traffic(parts: Iterable[Traffic | None]) -> Traffic | None:
-    """The bytes of all ``parts`` together; None where one of them is not known."""
+    """Return the bytes of all ``parts`` together; None where one of them is not known."""
     total: dict[str, dict[str, Moved]] = {}
     for part in parts:
         if part is None:

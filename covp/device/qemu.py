@@ -37,7 +37,7 @@ class QemuDevice(GdbDevice):
         command = qemu_command(platform)
         self._command = [*command, "-gdb", f"unix:{self._socket_path},server=on,wait=off"]
         try:
-            super().__init__(platform, self._started, f"gdb:qemu ({command[2]})", timeout, verify)
+            super().__init__(platform, self._start, f"gdb:qemu ({command[2]})", timeout, verify)
         except BaseException:
             self.close()
             raise
@@ -77,7 +77,7 @@ class QemuDevice(GdbDevice):
         if getattr(self, "_process", None) is not None:
             self.close()
 
-    def _started(self) -> socket.socket:
+    def _start(self) -> socket.socket:
         """Start the process and connect to it."""
         self._process = subprocess.Popen(
             self._command,

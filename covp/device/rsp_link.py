@@ -40,7 +40,7 @@ Item = Packet | Signal | Damaged
 
 
 def encode(data: bytes) -> bytes:
-    """A packet with that content."""
+    """Return a packet with that content."""
     body = bytearray()
     for byte in data:
         if byte in _ESCAPED:
@@ -51,13 +51,13 @@ def encode(data: bytes) -> bytes:
 
 
 class Decoder:
-    """Takes bytes as they come and gives what is complete."""
+    """A decoder that takes bytes as they come and gives what is complete."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[Item]:
-        """The packets, signals and damaged packets that these bytes complete, in order."""
+        """Return the packets, signals and damaged packets that these bytes complete, in order."""
         self._rest += data
         items: list[Item] = []
         while self._rest:
@@ -82,13 +82,13 @@ def _packet(body: bytes, sent: bytes) -> Item:
     try:
         checksum = int(sent, 16)
     except ValueError:
-        return Damaged(f"checksum {sent!r} is no number")
+        return Damaged(f"checksum {sent!r} is not a number")
     if checksum != sum(body) & 0xFF:
         return Damaged(f"checksum 0x{checksum:02x} instead of 0x{sum(body) & 0xFF:02x}")
-    return _expanded(body)
+    return _expand(body)
 
 
-def _expanded(body: bytes) -> Item:
+def _expand(body: bytes) -> Item:
     out = bytearray()
     position = 0
     while position < len(body):
@@ -146,7 +146,7 @@ class RspLink:
         self._socket.close()
 
     def request(self, data: bytes | str, step: str, seconds: float = REPLY_SECONDS) -> bytes:
-        """The reply to a packet; console output before it is left out.
+        """Return the reply to a packet; console output before it is left out.
 
         Raises:
             DeviceError: no reply in time, a broken connection or nonsense; names the step.
@@ -174,11 +174,11 @@ class RspLink:
         self._send(b"\x03", "the interrupt")
 
     def leave_acknowledgements(self) -> None:
-        """From now on neither side acknowledges packets."""
+        """Stop acknowledging packets, on both sides."""
         self._acknowledges = False
 
     def receive(self, seconds: float, step: str) -> bytes | None:
-        """The next packet's content; None when none comes in time. Raises DeviceError."""
+        """Return the next packet's content; None when none comes in time. Raises DeviceError."""
         deadline = time.monotonic() + seconds
         while not self._packets:
             left = deadline - time.monotonic()
@@ -194,7 +194,7 @@ class RspLink:
         try:
             data = self._socket.recv(1 << 16)
         except OSError as error:
-            raise self._broken(step, error) from None
+            raise self._broken_error(step, error) from None
         if not data:
             raise DeviceError(f"{self.transport}: the connection was closed during {step}")
         for item in self._decoder.feed(data):
@@ -236,16 +236,16 @@ class RspLink:
                         f"{self.transport}: the other side takes no data during {step}"
                     ) from None
             except OSError as error:
-                raise self._broken(step, error) from None
+                raise self._broken_error(step, error) from None
 
-    def _broken(self, step: str, error: OSError) -> DeviceError:
+    def _broken_error(self, step: str, error: OSError) -> DeviceError:
         return DeviceError(f"{self.transport}: the connection broke during {step}: {error}")
 
     _latest = b""
 
 
 def connect(host: str, port: int, transport: str, seconds: float = REPLY_SECONDS) -> socket.socket:
-    """A TCP connection without delays. Raises DeviceError."""
+    """Return a TCP connection without delays. Raises DeviceError."""
     try:
         connected = socket.create_connection((host, port), seconds)
     except OSError as error:

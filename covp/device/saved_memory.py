@@ -63,7 +63,7 @@ class SavedMemory:
             self._unmark()
 
     def _unmark(self) -> None:
-        """Nothing differs; the cores have to mark a page again before they store to it."""
+        """Unmark all pages: the cores have to mark a page again before they store to it."""
         for memory in self._memories:
             memory.dirty[memory.dirty == 1] = 0
         for core in self._cores:

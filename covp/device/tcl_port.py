@@ -31,7 +31,7 @@ class CommandFailed(DeviceError):
 
 
 class TclPort:
-    """One connection.
+    """A connection to OpenOCD's Tcl port.
 
     Raises:
         DeviceError: nothing listens there.
@@ -63,11 +63,11 @@ class TclPort:
         self._socket.setblocking(False)
 
     def value(self, command: str, seconds: float = REPLY_SECONDS) -> str:
-        """The result of a Tcl command. Raises DeviceError with OpenOCD's own words."""
+        """Return the result of a Tcl command. Raises DeviceError with OpenOCD's own words."""
         return self._run(command, f"list [catch {{{command}}} r] $r", seconds)
 
     def output(self, command: str, seconds: float = REPLY_SECONDS) -> str:
-        """The output of a command, its errors too. Raises DeviceError with OpenOCD's own words."""
+        """Return a command's output, with errors. Raises DeviceError with OpenOCD's own words."""
         return self._run(command, f"list [catch {{capture {{{command}}}}} r] $r", seconds)
 
     def _run(self, command: str, wrapped: str, seconds: float) -> str:
@@ -77,10 +77,10 @@ class TclPort:
         code, _, result = reply.partition(" ")
         if not code.lstrip("-").isdigit():
             raise DeviceError(
-                f"{self.transport}: {short}: an answer that is none of OpenOCD's: {reply[:60]!r}; "
+                f"{self.transport}: {short}: not an answer of OpenOCD: {reply[:60]!r}; "
                 "is its Tcl port there (default 6666)?"
             )
-        result = _unbraced(result)
+        result = _strip_braces(result)
         if code != "0":
             lines = [line.strip() for line in result.splitlines() if line.strip()]
             reason = next((line for line in lines if "rror" in line), lines[0] if lines else "")
@@ -129,13 +129,13 @@ class TclPort:
         return self._socket
 
     def _dead(self, step: str, why: str) -> DeviceError:
-        """A reply that comes late would be taken for the next one's: the connection ends."""
+        """Close the connection, as a late reply would be taken for the next one's."""
         self.close()
         return DeviceError(f"{self.transport}: {step}: {why}")
 
 
-def _unbraced(text: str) -> str:
-    """A Tcl list element as text: without its braces, or its backslashes undone."""
+def _strip_braces(text: str) -> str:
+    """Return a Tcl list element as text: without its braces, or its backslashes undone."""
     if text.startswith("{") and text.endswith("}"):
         return text[1:-1]
     if text.startswith('"') and text.endswith('"'):

@@ -15,7 +15,7 @@ MOST_EVENTS = 1 << 17
 
 
 class Stall(NamedTuple):
-    """Cycles in which the core waited: asleep after WFI, or for a peripheral's answer."""
+    """The cycles in which the core waited: asleep after WFI, or for a peripheral's answer."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ class Handling(NamedTuple):
 
 
 class Transfer(NamedTuple):
-    """Bytes that a bus master moved."""
+    """The bytes that a bus master moved."""
 
     cycle: int
     master: str

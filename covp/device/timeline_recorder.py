@@ -31,7 +31,7 @@ _Item = TypeVar("_Item")
 
 
 class TimelineRecorder(Observer):
-    """Listens while it is entered; nothing that is executed takes another cycle for it.
+    """A recorder that listens while it is entered; execution takes no cycle more for it.
 
     Args:
         board: whose core 0 runs.
@@ -70,12 +70,12 @@ class TimelineRecorder(Observer):
         self._registered.enter_context(self._board.bus.observe(self))
         self._registered.enter_context(self._clock.observe(self))
         for _, model in self._board.shared.peripherals.values():
-            model.interrupt.on_change = partial(self._changed, model)
+            model.interrupt.on_change = partial(self._record_line, model)
             if isinstance(model, JobUnit):
-                model.on_end = partial(self._ended, model)
+                model.on_end = partial(self._record_job, model)
         interrupts = self._core.interrupts
-        self._on_entry, interrupts.on_entry = interrupts.on_entry, self._entered
-        interrupts.on_return = self._returned
+        self._on_entry, interrupts.on_entry = interrupts.on_entry, self._record_entry
+        interrupts.on_return = self._record_return
         self.restarted()
         return self
 
@@ -88,17 +88,17 @@ class TimelineRecorder(Observer):
         self._core.interrupts.on_entry = self._on_entry
         self._core.interrupts.on_return = None
         if self._board.is_open:
-            self.log = self._logged()
+            self.log = self._make_log()
 
     def restarted(self) -> None:
-        """See `Observer`: what happened until now is forgotten."""
+        """Forget what happened until now."""
         self._forget()
         self._begin = self._clock.now
         self._phase = self._core.counter.phase()[0]
         self._instructions = self._core.instructions
         self._marks.begin(len(self._names()), self._most)
 
-    def _logged(self) -> TimelineLog:
+    def _make_log(self) -> TimelineLog:
         return TimelineLog(
             self._begin,
             self._clock.now,
@@ -128,7 +128,7 @@ class TimelineRecorder(Observer):
     # -- what is heard ------------------------------------------------------------------------
 
     def accessed(self, access: RegisterAccess) -> None:
-        """See `Observer`."""
+        """Record an access of the core to a register."""
         master, start, model, offset, size, value, is_store = access
         if master != CORE:
             return
@@ -137,25 +137,25 @@ class TimelineRecorder(Observer):
         self._keep(self._accesses, known)
 
     def stalled(self, cycle: int, cycles: int) -> None:
-        """See `Observer`."""
+        """Record cycles that passed without an instruction."""
         self._keep(self._stalls, Stall(cycle, cycle + cycles, self._core.sleep.is_asleep))
 
     def moved(self, master: str, place: str, is_write: bool, size: int) -> None:
-        """See `Observer`."""
+        """Record bytes that hardware moved."""
         self._keep(self._transfers, Transfer(self._clock.now, master, place, is_write, size))
 
-    def _ended(self, unit: JobUnit, start: int, end: int, record: JobRecord) -> None:
+    def _record_job(self, unit: JobUnit, start: int, end: int, record: JobRecord) -> None:
         self._keep(self._jobs, JobSpan(start, end, unit.name, record))
 
-    def _changed(self, model: Peripheral, level: bool) -> None:
+    def _record_line(self, model: Peripheral, level: bool) -> None:
         number = model.interrupt.number
         line = -1 if number is None else number
         self._keep(self._changes, LineChange(self._clock.now, model.name, line, level))
 
-    def _entered(self, line: int, pc: int) -> None:
+    def _record_entry(self, line: int, pc: int) -> None:
         if self._on_entry is not None:
             self._on_entry(line, pc)
         self._keep(self._handlings, Handling(self._clock.now, line))
 
-    def _returned(self) -> None:
+    def _record_return(self) -> None:
         self._keep(self._handlings, Handling(self._clock.now, None))

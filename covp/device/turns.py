@@ -125,7 +125,7 @@ def _take_turn(board: Board, waiting: Sequence[_Run], turn: int) -> None:
 
 
 def _sleep_all(board: Board, waiting: Sequence[_Run]) -> None:
-    """All wait in WFI: skip to the next event, or wait for input from outside."""
+    """Skip to the next event, or wait for input from outside, as all cores wait in WFI."""
     core, clock = board.current, board.clock
     if any(run.core.sleep.has_ended() for run in waiting):
         return

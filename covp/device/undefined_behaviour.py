@@ -33,7 +33,7 @@ _CHECKS = {
 
 
 def undefined_behaviour(code: bytes) -> str | None:
-    """The failed check of a trap; None where the instruction is no such trap.
+    """Return the failed check of a trap; None where the instruction is no such trap.
 
     Args:
         code: `TRAP_BYTES` of the program from the faulting instruction on.

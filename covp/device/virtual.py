@@ -23,7 +23,7 @@ LONGEST_BLOCK = 512
 
 
 class VirtualDevice(VirtualMachine, Closing):
-    """Programs on a board's core 0: executed as a whole, or under a debugger's control.
+    """A device that executes programs on a board's core 0, as a whole or under a debugger.
 
     Other cores of the board are halted; `covp.device.turns` runs several.
 
@@ -95,17 +95,17 @@ class VirtualDevice(VirtualMachine, Closing):
         pc = self._advance(entry, stop, last) if entry != stop else stop
         while pc != stop or core.sleep.is_asleep:
             if core.execution.at_breakpoint:
-                raise self._explained("breakpoint", pc, "set by a debugger")
+                raise self._explain("breakpoint", pc, "set by a debugger")
             if last is not None and core.counter.state.instructions >= last:
-                raise self._explained("timeout", pc, f"{max_instructions} instructions")
+                raise self._explain("timeout", pc, f"{max_instructions} instructions")
             if core.control.is_late():
-                raise self._explained("timeout", pc, f"{seconds:g} seconds of host time")
+                raise self._explain("timeout", pc, f"{seconds:g} seconds of host time")
             pc = self._advance(pc, stop, last)
         core.counter.led_to(stop)
-        return self._stopped(stop, before, phases)
+        return self._make_stop(stop, before, phases)
 
     def _start(self, stop: int, seconds: float) -> None:
-        """A program starts, or goes on, that runs until ``stop``."""
+        """Start a program, or go on with it, that runs until ``stop``."""
         self._begin(self.core.control.now() + seconds)
         if stop != self._last_stop:
             # Code translated while another stop held may run past this one.
@@ -118,7 +118,7 @@ class VirtualDevice(VirtualMachine, Closing):
     def execute_some(
         self, entry: int, stop: int, instructions: int, longest: int = LONGEST_BLOCK
     ) -> int:
-        """Run from ``entry`` until exactly so many instructions have retired, or to ``stop``.
+        """Run from ``entry`` until exactly this number of instructions has retired, or to ``stop``.
 
         The last ones are executed one by one, during which no interrupt is taken.
 
@@ -139,21 +139,21 @@ class VirtualDevice(VirtualMachine, Closing):
         while pc != stop and self.instructions <= goal - longest:
             pc = self._advance(pc, stop, goal - longest + 1)
             if self.core.control.is_late():
-                raise self._explained("timeout", pc, f"{self.timeout:g} seconds of host time")
+                raise self._explain("timeout", pc, f"{self.timeout:g} seconds of host time")
         while pc != stop and self.instructions < goal:
-            pc = self._stepped(pc)
+            pc = self._step(pc)
         if self.instructions > goal:
             raise DeviceError(f"a block of code has more than {longest} instructions")
         return pc
 
-    def _stepped(self, pc: int) -> int:
+    def _step(self, pc: int) -> int:
         try:
             return self.core.execution.step(pc)
         except DeviceFault as fault:
             raise self.board.explain(fault, self.core) from fault.__cause__
 
-    def _stopped(self, pc: int, before: Totals, phases: CountedPhases | None) -> Stop:
-        """The counts since ``before``, in all and by phase."""
+    def _make_stop(self, pc: int, before: Totals, phases: CountedPhases | None) -> Stop:
+        """Return the counts since ``before``, in all and by phase."""
         now = self.core.totals
         counts = self.counted_phases().since(phases) if phases is not None else ()
         return Stop(
@@ -165,7 +165,7 @@ class VirtualDevice(VirtualMachine, Closing):
             counts,
         )
 
-    def _explained(self, kind: FaultKind, pc: int, detail: str) -> DeviceFault:
+    def _explain(self, kind: FaultKind, pc: int, detail: str) -> DeviceFault:
         return self.board.explain(DeviceFault(kind, pc=pc, detail=detail), self.core)
 
     def _begin(self, deadline: float) -> None:
@@ -241,7 +241,7 @@ class VirtualDevice(VirtualMachine, Closing):
         self.core.watchpoints.set(watches)
 
     def _step_over_here(self, watch: bool = False) -> None:
-        """One instruction with all breakpoints (and watchpoints) out of the way."""
+        """Execute one instruction with all breakpoints (and watchpoints) out of the way."""
         self.core.counter.set_breakpoints(())
         self.core.watchpoints.suspended = not watch
         self.core.sleep.wake()

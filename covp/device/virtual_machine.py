@@ -75,7 +75,7 @@ class VirtualMachine:
         return self.board.bus
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         return self.board.read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
@@ -83,11 +83,11 @@ class VirtualMachine:
         self.board.write(address, data)
 
     def read_bus(self, address: int, size: int) -> bytes:
-        """See `Board.read_bus`."""
+        """Read memory or a peripheral's registers; see `Board.read_bus`."""
         return self.board.read_bus(address, size)
 
     def write_bus(self, address: int, data: bytes) -> None:
-        """See `Board.write_bus`."""
+        """Write memory or a peripheral's register; see `Board.write_bus`."""
         self.board.write_bus(address, data)
 
     # -- registers ----------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class VirtualMachine:
         return self.core.csrs
 
     def read_register(self, name: str) -> int:
-        """A register by the name a debugger shows: r0..r12, sp, lr, pc, xpsr; ra, sp, a0 ..."""
+        """Read a register by a debugger's name: r0..r12, sp, lr, pc, xpsr; ra, sp, a0 ..."""
         return self.core.read_register(name)
 
     def write_register(self, name: str, value: int) -> None:
@@ -111,7 +111,7 @@ class VirtualMachine:
         self.core.write_register(name, value)
 
     def registers(self) -> dict[str, int]:
-        """All general registers and the pc."""
+        """Return all general registers and the pc."""
         return self.core.registers()
 
     # -- time and counts ----------------------------------------------------------------------
@@ -132,7 +132,7 @@ class VirtualMachine:
         return self.core.cycles
 
     def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
-        """See `CountsByPhase.set_phases`; all phases start at zero."""
+        """Set the markers that phases begin at; all phases start at zero."""
         cleared = [(address & ~self.core.thumb, phase) for address, phase in markers]
         phases = 1 + max((phase for _, phase in markers), default=0)
         self._function_names = self._set_functions() if self._by_function else ("",)
@@ -143,7 +143,7 @@ class VirtualMachine:
             observer.restarted()
 
     def record_timeline(self, most: int = MOST_MARKS) -> TimelineRecorder:
-        """See `RecordsTimeline.record_timeline`.
+        """Record a timeline while the returned context is open.
 
         Args:
             most: marks of functions; where there are more, the shortest calls are left out.
@@ -152,11 +152,11 @@ class VirtualMachine:
         return TimelineRecorder(self.board, lambda: self._function_names, most)
 
     def explain_cycles(self, on: bool) -> None:
-        """See `ExplainsCycles.explain_cycles`."""
+        """Keep the causes of cycles from the next `set_phases` on, or no more."""
         self._explains = on
 
     def count_functions(self, on: bool = True) -> None:
-        """See `ExplainsCycles.count_functions`."""
+        """Count by function from the next `set_phases` on, or no more."""
         if self._by_function and not on:
             self.core.counter.set_functions((), 1)
         self._by_function = on
@@ -170,15 +170,15 @@ class VirtualMachine:
         return ("", *(name for _, _, name in functions))
 
     def current_phase(self) -> int:
-        """The phase that is current now, also after a fault."""
+        """Return the phase that is current now, also after a fault."""
         return self.core.counter.phase()[0]
 
     def phase_counts(self) -> tuple[PhaseCount, ...]:
-        """The counts of every phase since `set_phases`; empty before."""
+        """Return the counts of every phase since `set_phases`; empty before."""
         return self.counted_phases().counts()
 
     def counted_phases(self) -> CountedPhases:
-        """The same as `phase_counts`, to be compared with a later one."""
+        """Return the same as `phase_counts`, to be compared with a later one."""
         if not self.core.counter.explains:
             return CountedPhases(self.core.counter.buckets())
         memories = [memory.region.name for memory in self.core.memories]
@@ -187,7 +187,7 @@ class VirtualMachine:
         )
 
     def count_traffic(self) -> None:
-        """See `CountsTraffic.count_traffic`."""
+        """Count the bytes that the core and hardware move, by memory."""
         self.board.count_traffic()
         self.core.counter.look_at_accesses()
         self.core.engine.ctl_flush_tb()
@@ -197,13 +197,13 @@ class VirtualMachine:
         self.core.counter.trace_edges(on)
 
     def trace(self) -> Trace:
-        """All that the core executed so far, to be timed by other models; see `Counter.trace`."""
+        """Return what the core executed so far, for timing by other models; see `Counter.trace`."""
         return self.core.counter.trace()
 
     def keep_segments(
         self, pace: Callable[[int], int], sizes: Sequence[GhostCache] = ()
     ) -> SegmentLog:
-        """See `TracesCode.keep_segments`."""
+        """Record segments from now on; see `TracesCode.keep_segments`."""
         core = self.core
         ghosts = Ghosts(self.platform, sizes)
         log = core.counter.keep_segments(lambda: core.execution.running, pace, ghosts)
@@ -212,14 +212,14 @@ class VirtualMachine:
         return log
 
     def count_conditional(self, addresses: Iterable[int]) -> None:
-        """See `TracesCode.count_conditional`."""
+        """Count executions of the conditional instructions at ``addresses`` from now on."""
         for address in addresses:
             if address not in self._executions:
                 self._executions[address] = self.core.counter.count_executions(address)
                 self.core.forget_code(address, 2)
 
     def conditional_counts(self) -> dict[int, int]:
-        """See `TracesCode.conditional_counts`."""
+        """Return how often each conditional instruction was executed, and not skipped."""
         return {address: count.value for address, count in self._executions.items()}
 
     # -- debug information --------------------------------------------------------------------
@@ -238,11 +238,11 @@ class VirtualMachine:
         self.board.symbols.remove(elf)
 
     def locate(self, address: int) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self.board.symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         return self.board.call_stack(pc, registers, self.core)
 
     # -- peripherals --------------------------------------------------------------------------
@@ -300,18 +300,18 @@ class VirtualMachine:
     # -- checks of memory ---------------------------------------------------------------------
 
     def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> MemoryStates:
-        """See `ChecksMemory.check_memory`."""
+        """Check accesses to memory from now on; see `ChecksMemory.check_memory`."""
         self.board.check_open()
         return self.core.check_memory(explain)
 
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> object:
-        """See `Board.save_state`."""
+        """Return the state of the board."""
         return self.board.save_state()
 
     def load_state(self, state: object) -> None:
-        """See `Board.load_state`."""
+        """Restore a state of the board."""
         if not isinstance(state, BoardState):
-            raise DeviceError("this is no state that a virtual device has saved")
+            raise DeviceError("this state was not saved by a virtual device")
         self.board.load_state(state)

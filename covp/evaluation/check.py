@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.base.plural import counted
+from covp.base.plural import pluralize
 from covp.base.request import LEVELS, Level
 from covp.build.builder import Build
 from covp.codegen.program import Program, ProgramLayer, ProgramTensor
@@ -142,8 +142,8 @@ class Check:
     @property
     def amount(self) -> str:
         """Such as "13 layers x 4 inputs"."""
-        inputs = counted(self.inputs, "input")
-        return f"{counted(self.layers, 'layer') if self.layers else 'outputs'} x {inputs}"
+        inputs = pluralize(self.inputs, "input")
+        return f"{pluralize(self.layers, 'layer') if self.layers else 'outputs'} x {inputs}"
 
 
 def check_layers(

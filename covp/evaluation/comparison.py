@@ -15,7 +15,7 @@ from covp.base.request import (
     BuildOptions,
     Changes,
     RunOptions,
-    changed,
+    change_options,
     request,
 )
 from covp.build.builder import build
@@ -122,7 +122,7 @@ def compare(
         CovpError: with one line, whatever goes wrong.
     """
     build_options, run_options = request(build_options, run_options, changes)
-    build_options = changed(build_options, {"allow_unused": True})
+    build_options = change_options(build_options, {"allow_unused": True})
     platform = load_platform(platform)
     if schedules == "recorded":
         schedules = schedules_of(platform, build_options, run_options.device)

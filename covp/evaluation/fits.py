@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from covp.base.request import BuildOptions, RunOptions, changed
+from covp.base.request import BuildOptions, RunOptions, change_options
 from covp.chip.platform_file import Platform, parse_size
 from covp.errors import CapacityError, UsageError, near_misses
 from covp.evaluation.energy import Energy
@@ -186,13 +186,13 @@ def fits(
         CovpError: what no other platform would change, such as a model that cannot be read.
     """
     graph = as_graph(model, build_options)
-    build = changed(build_options.for_graph(), {})
+    build = change_options(build_options.for_graph(), {})
     if run_options.check is None:
-        run_options = changed(run_options, {"check": "output"})
+        run_options = change_options(run_options, {"check": "output"})
     for trial in survey(graph, platforms, accelerators, build, run_options):
         fit = Placing(trial, budget, build.optimize)
         if (fit.short or "").startswith("flash ") and build.optimize != "size":
-            small = changed(build, {"optimize": "size"})
+            small = change_options(build, {"optimize": "size"})
             (again,) = survey(graph, [trial.platform], accelerators, small, run_options)
             smaller = Placing(again, budget, "size", is_smaller=True)
             fit = smaller if smaller.fits else fit

@@ -19,7 +19,7 @@ from covp.base.request import (
     Level,
     RunChanges,
     RunOptions,
-    changed,
+    change_options,
     request,
 )
 from covp.build.builder import Build, build
@@ -200,7 +200,7 @@ def run(
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
-    options = changed(options, changes)
+    options = change_options(options, changes)
     level = level_of(options)
     sample = sample or Sample.random(build.graph, options.seed)
     measured_sample = sample.unchecked() if level == "none" else sample

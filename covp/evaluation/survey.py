@@ -15,7 +15,7 @@ from covp.base.request import (
     Changes,
     Level,
     RunOptions,
-    changed,
+    change_options,
     request,
 )
 from covp.build.builder import Build, build
@@ -100,7 +100,7 @@ def survey(
     build_options, run_options = request(build_options, run_options, changes)
     boards = [load_platform(platform) for platform in platforms]
     graph = as_graph(model, build_options)
-    read = changed(build_options.for_graph(), {"allow_unused": True})
+    read = change_options(build_options.for_graph(), {"allow_unused": True})
     level = level_of(run_options)
     sample = Sample.random(graph, run_options.seed)
     samples = checked_inputs(graph, sample, level) if level in BY_LAYERS else [sample]

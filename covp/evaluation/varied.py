@@ -62,7 +62,7 @@ def _changed(unit: AcceleratorBackend, values: Mapping[str, Value]) -> Accelerat
     if not values:
         return unit
     other = type(unit)({**unit.values, **values})
-    return other if other.name == unit.name else other.renamed(unit.name)
+    return other if other.name == unit.name else other.with_name(unit.name)
 
 
 def _with(platform: Platform, name: str, key: str, value: Value) -> Platform:

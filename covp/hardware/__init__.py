@@ -1,1 +1,1 @@
-"""What hardware authors write against: registers, peripherals, jobs, bus, clock; no emulator."""
+"""Classes for writers of hardware: registers, peripherals, jobs, bus, clock; no emulator."""

@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 Pair = tuple[int, int]
 _WORTH_A_LOOK = 32
-"""From so many rows on float32 saves more than finding out that it is exact costs."""
+"""Rows from which float32 saves more than the check that it is exact costs."""
 
 
 def exact_matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]:
@@ -37,7 +37,7 @@ def exact_matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]
 
 
 def matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[Any]:
-    """The product of float matrices ``rows`` (m, k) and ``columns`` (k, n), on one thread.
+    """Return the product of float matrices ``rows`` (m, k) and ``columns`` (k, n), on one thread.
 
     More cost more than they bring at these sizes, the more where all cores are busy.
     """
@@ -59,7 +59,7 @@ def patches(
     dilation: Pair = (1, 1),
     fill: float = 0,
 ) -> NDArray[Any]:
-    """What each output pixel of a convolution sees, row by row: im2col.
+    """Return the inputs of each output pixel of a convolution, one row a pixel: im2col.
 
     Args:
         image: (height, width, channels).

@@ -25,11 +25,11 @@ class Registers(Protocol):
     name: str
 
     def read_register(self, offset: int, size: int) -> int:
-        """The value of a load of ``size`` bytes at an ``offset`` from the base address."""
+        """Return the value of a load of ``size`` bytes at an ``offset`` from the base address."""
         ...
 
     def write_register(self, offset: int, size: int, value: int) -> None:
-        """A store of a ``value`` of ``size`` bytes at an ``offset`` from the base address."""
+        """Store a ``value`` of ``size`` bytes at an ``offset`` from the base address."""
         ...
 
 
@@ -45,7 +45,7 @@ class LineCache(Protocol):
         ...
 
     def soil(self, address: int, size: int) -> None:
-        """As if the core stored ``size`` bytes from ``address`` on, and memory lacks them yet."""
+        """Mark ``size`` bytes from ``address`` as stored by the core and not in memory yet."""
         ...
 
     def store_both(self, address: int, data: NDArray[np.uint8]) -> None:
@@ -102,18 +102,18 @@ class Memory:
         return cls(region, np.frombuffer(private, dtype=np.uint8))
 
     def slice(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The ``size`` bytes from ``address`` themselves, to be read and written from now on."""
+        """Return the ``size`` bytes from ``address`` themselves, to be read and written."""
         self._mark(address, size, self.ALWAYS)
         return self._part(address, size)
 
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The ``size`` bytes from ``address`` themselves, to be read."""
+        """Return the ``size`` bytes from ``address`` themselves, to be read."""
         view: NDArray[np.uint8] = self._part(address, size).view()
         view.flags.writeable = False
         return view
 
     def read(self, address: int, size: int) -> bytes:
-        """A copy of ``size`` bytes from ``address``, which the region holds."""
+        """Return a copy of ``size`` bytes from ``address``, which the region holds."""
         return self._part(address, size).tobytes()
 
     def write(self, address: int, data: _Bytes) -> None:
@@ -125,7 +125,7 @@ class Memory:
                 self.cache.store_both(address, raw)
 
     def load(self, address: int, size: int) -> NDArray[np.uint8]:
-        """``size`` bytes from ``address`` as bus masters see them, to be read."""
+        """Return ``size`` bytes from ``address`` as bus masters see them, to be read."""
         if self.cache is None:
             return self.view(address, size)
         data: NDArray[np.uint8] = self._part(address, size).copy()
@@ -134,7 +134,7 @@ class Memory:
         return data
 
     def store(self, address: int, data: _Bytes) -> None:
-        """A bus master stores ``data`` from ``address`` on; the core sees it in lines not held."""
+        """Store a bus master's ``data`` from ``address`` on; the core sees it in lines not held."""
         if self.cache is None or not len(data):
             return self.write(address, data)
         seen = np.frombuffer(data, np.uint8).copy()
@@ -165,7 +165,7 @@ class Memory:
 
 
 class Bus:
-    """Reads and writes of one bus master. Addresses are the core's.
+    """The reads and writes of one bus master. Addresses are the core's.
 
     Args:
         memories: all that can be addressed.
@@ -174,8 +174,8 @@ class Bus:
         moves: observers are told of bytes that it moves: it is hardware, and no debugger.
         registers: finds the peripheral at an address, with its base; None: the master reaches
             memory alone.
-        sees_memory: the master is no core and no debugger: it reaches memory, not what a data cache
-            holds of it.
+        sees_memory: the master is neither a core nor a debugger: it reaches memory, not what a
+            data cache holds of it.
         observers: of the board, told of every access.
 
     Attributes:
@@ -208,7 +208,7 @@ class Bus:
         registers: Callable[[int], tuple[int, Registers] | None] | None = None,
         sees_memory: bool = False,
     ) -> Bus:
-        """The same memory under another ``master``'s name.
+        """Return the same memory under another ``master``'s name.
 
         Args:
             master, moves, registers, sees_memory: as of the class.
@@ -249,7 +249,7 @@ class Bus:
                 observer.moved(self.master, memory, is_write, size)
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceFault outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceFault outside the memory."""
         memory = self._memory(address, size, "read")
         if self.observers:
             self._tell_load(memory, address, size)
@@ -283,11 +283,11 @@ class Bus:
         self._wrote(address, len(data))
 
     def region_at(self, address: int) -> Region:
-        """The memory that holds the address. Raises DeviceFault where there is none."""
+        """Return the memory that holds the address. Raises DeviceFault where there is none."""
         return self._memory(address, 1, "read").region
 
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The bytes from ``address`` themselves: uint8, shape (size,), read-only where it is flash.
+        """Return the bytes from ``address`` themselves as uint8 (size,), read-only in flash.
 
         Where a core has a data cache a peripheral gets a read-only copy of what memory holds.
         Observers take them for loaded.
@@ -303,7 +303,7 @@ class Bus:
         return memory.view(address, size) if is_flash else memory.slice(address, size)
 
     def load(self, address: int, size: int) -> int:
-        """An element of memory, or a peripheral's register, little-endian.
+        """Return an element of memory, or a peripheral's register, little-endian.
 
         Args:
             address: of its first byte.
@@ -317,41 +317,41 @@ class Bus:
             return int.from_bytes(self.read(address, size), "little")
         base, model = found
         if self.observers:
-            self._tell_moved(model.name, False, size)
+            self._notify_moved(model.name, False, size)
         return model.read_register(address - base, size)
 
     def store(self, address: int, size: int, value: int) -> None:
-        """The opposite of `load`: store a ``value`` of ``size`` bytes at ``address``."""
+        """Store a ``value`` of ``size`` bytes at ``address``; the opposite of `load`."""
         found = self._registers(address) if self._registers is not None else None
         if found is None:
             return self.write(address, value.to_bytes(size, "little"))
         base, model = found
         if self.observers:
-            self._tell_moved(model.name, True, size)
+            self._notify_moved(model.name, True, size)
         return model.write_register(address - base, size, value)
 
     def registers_at(self, address: int) -> Registers | None:
-        """The peripheral at an ``address``; None: none that the master reaches."""
+        """Return the peripheral at an ``address``; None: none that the master reaches."""
         found = self._registers(address) if self._registers is not None else None
         return found[1] if found is not None else None
 
     def _tell_load(self, memory: Memory, address: int, size: int) -> None:
         for observer in self.observers:
             observer.load(self.master, address, size)
-        self._tell_moved(memory.region.name, False, size)
+        self._notify_moved(memory.region.name, False, size)
 
     def _tell_store(self, memory: Memory, address: int, data: NDArray[np.uint8]) -> None:
         for observer in self.observers:
             observer.store(self.master, address, data)
-        self._tell_moved(memory.region.name, True, data.size)
+        self._notify_moved(memory.region.name, True, data.size)
 
-    def _tell_moved(self, place: str, is_write: bool, size: int) -> None:
+    def _notify_moved(self, place: str, is_write: bool, size: int) -> None:
         if self._moves and self._is_counted and size:
             for observer in self.observers:
                 observer.moved(self.master, place, is_write, size)
 
     def is_memory(self, address: int, size: int, writable: bool = False) -> bool:
-        """Whether ``size`` bytes from ``address`` lie in one memory (``writable``: not flash)."""
+        """Tell whether ``size`` bytes at ``address`` are in one memory, ``writable``: no flash."""
         return any(
             memory.region.holds(address, size) and not (writable and memory.region.kind == "flash")
             for memory in self._memories

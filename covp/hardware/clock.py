@@ -35,7 +35,7 @@ class Event:
         self.cancelled = True
 
     def __deepcopy__(self, memo: object) -> Event:
-        """Itself: copies of a model's state refer to the very events of the clock."""
+        """Return the event itself: copies of a model's state refer to the clock's own events."""
         return self
 
 
@@ -100,7 +100,7 @@ class Clock:
     Attributes:
         hertz: of the core.
         skipped: cycles that passed without an instruction so far.
-        witness: told where the path of a program meets the time of units; or None.
+        witness: called where control flow depends on the timing of units; or None.
     """
 
     witness: Witness | None = None
@@ -145,7 +145,7 @@ class Clock:
         return registered
 
     def phase(self) -> tuple[int, int]:
-        """The phase of the running program and the cycles spent in it since phases were set."""
+        """Return the running program's phase and its cycles since phases were set."""
         return (0, self.now) if self._phase is None else self._phase()
 
     # -- events -------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class Clock:
         return first
 
     def run_due(self) -> bool:
-        """Fire all that is due, in the order of time; whether there was anything."""
+        """Fire all that is due, in the order of time; return whether there was anything."""
         fired = self._outside.has_posted
         if fired:
             self._outside.run_posted()
@@ -255,12 +255,12 @@ class Clock:
 
     @property
     def is_open(self) -> bool:
-        """Whether input from outside may come."""
+        """True if input from outside may come."""
         return self._outside.is_open
 
     @property
     def has_posted(self) -> bool:
-        """Whether input from outside waits for `run_due`."""
+        """True if input from outside waits for `run_due`."""
         return self._outside.has_posted
 
     def wait_outside(self, is_over: Callable[[], bool], deadline: float) -> None:

@@ -62,7 +62,9 @@ class CustomInstruction:
                 + ", ".join(f"0x{opcode:02x}" for opcode in _OPCODES)
             )
         if not _NAME.fullmatch(self.name):
-            raise AcceleratorError(f"custom instruction {self.name!r}: the name is no C identifier")
+            raise AcceleratorError(
+                f"custom instruction {self.name!r}: the name is not a C identifier"
+            )
 
     @property
     def match(self) -> int:
@@ -70,12 +72,12 @@ class CustomInstruction:
         return self.funct7 << 25 | self.funct3 << 12 | self.opcode
 
     def encode(self, rd: int, rs1: int, rs2: int) -> int:
-        """The instruction's bits, for registers ``rd``, ``rs1`` and ``rs2`` in 0..31."""
+        """Return the instruction's bits, for registers ``rd``, ``rs1`` and ``rs2`` in 0..31."""
         return self.match | rs2 << 20 | rs1 << 15 | rd << 7
 
     @property
     def source(self) -> str:
-        """Its C function."""
+        """The C function of the instruction."""
         statements = re.search(r"\breturn\b", self.native)
         body = self.native if statements else f"return (uint32_t)({self.native});"
         unused = "(void)a, (void)b, (void)state;"

@@ -24,28 +24,28 @@ class Behaviour(Protocol):
         ...
 
     def check(self, job: JobValues) -> str | None:
-        """A key of `covp.hardware.job_unit.ERRORS` for numbers that do not go together, or None."""
+        """Return a key of `covp.hardware.job_unit.ERRORS` for inconsistent numbers, or None."""
         ...
 
     def compute(self, job: JobValues) -> NDArray[Any]:
-        """The result from numbers and operands."""
+        """Return the result from numbers and operands."""
         ...
 
     def macs(self, job: JobValues) -> int:
-        """Multiply-accumulates of a job; 0 where it does not say."""
+        """Return the multiply-accumulates of a job; 0 where it does not say."""
         ...
 
     def traffic(self, job: JobValues, declared: Traffic) -> Traffic:
-        """The bytes that a job moves, of the ``declared`` ones of its operands."""
+        """Return the bytes that a job moves, of the ``declared`` ones of its operands."""
         ...
 
     def timing(self, job: JobValues, nbytes: int) -> JobTiming:
-        """The time of a job with these numbers that moves ``nbytes``."""
+        """Return the time of a job with these numbers that moves ``nbytes``."""
         ...
 
 
 class DeclaredUnit(JobUnit):
-    """Decodes the registers, loads the operands, stores the result that a `Behaviour` computes.
+    """A unit that decodes registers, loads operands and stores what a `Behaviour` computes.
 
     Args:
         behaviour: the part that the accelerator's class declares.
@@ -62,11 +62,11 @@ class DeclaredUnit(JobUnit):
 
     @property
     def description(self) -> str:
-        """Of the accelerator."""
+        """The first line of the accelerator's documentation."""
         return (inspect.getdoc(type(self._behaviour)) or "").partition("\n")[0]
 
     def accept(self) -> AcceptedJob:
-        """See `JobUnit`."""
+        """Check and compute a job; return its result and timing."""
         job = self._behaviour.job
         fetched = self._fetch(job)
         values = job.values(self.values)
@@ -86,7 +86,7 @@ class DeclaredUnit(JobUnit):
         places = self._places(job, values)
         for operand, address, size in places[:-1]:
             setattr(values, operand.name, self._load(operand, address, size) if size else None)
-        computed = self._computed(job.result, values)
+        computed = self._compute(job.result, values)
         read = fetched + sum(size for _, _, size in places[:-1])
         declared_traffic = Traffic(read, places[-1][2])
         traffic = self._behaviour.traffic(values, declared_traffic)
@@ -96,7 +96,7 @@ class DeclaredUnit(JobUnit):
         return AcceptedJob(timing, places[-1][1], computed, numbers, traffic, macs)
 
     def retime(self, job: JobRecord) -> JobTiming:
-        """See `JobUnit`."""
+        """Compute a job's cycles anew."""
         return self._behaviour.timing(JobValues(**job.numbers), job.traffic.nbytes)
 
     def _fetch(self, job: Job) -> int:
@@ -114,7 +114,7 @@ class DeclaredUnit(JobUnit):
         return 4 * len(words)
 
     def _places(self, job: Job, values: JobValues) -> list[tuple[Operand, int, int]]:
-        """(operand, address, bytes) of all, the result last; checked."""
+        """Check the operands; return (operand, address, bytes) of each, the result last."""
         places = []
         for operand in (*job.tables, *job.tensors, job.result):
             address, size = self.values[operand.name], operand.nbytes(values)
@@ -157,8 +157,8 @@ class DeclaredUnit(JobUnit):
         except DeviceFault:
             raise JobError("address", f"{operand.name} at 0x{address:08x}") from None
 
-    def _computed(self, declared: Operand, values: JobValues) -> NDArray[Any]:
-        """The computed result, which must be of the declared type and size."""
+    def _compute(self, declared: Operand, values: JobValues) -> NDArray[Any]:
+        """Return the computed result, which must be of the declared type and size."""
         found = np.ascontiguousarray(self._behaviour.compute(values)).reshape(-1)
         wanted = declared.count(values)
         if found.dtype != declared.dtype or found.size != wanted:

@@ -8,7 +8,7 @@ from covp.hardware.clock import Clock, Event
 
 
 class DividedClock(Clock):
-    """What a slower core's own timers see. Events are the board's.
+    """A clock for the own timers of a slower core. Events are the board's.
 
     Args:
         clock: of the board.
@@ -20,5 +20,5 @@ class DividedClock(Clock):
         self._clock, self._divider = clock, divider
 
     def at(self, cycle: int, fire: Callable[[], None]) -> Event:
-        """See `Clock.at`; ``cycle`` is one of this clock, ``fire`` is called when it has come."""
+        """Call ``fire`` when ``cycle`` of this clock has come; see `Clock.at`."""
         return self._clock.at(cycle * self._divider, fire)

@@ -12,7 +12,7 @@ class RequestReceiver(Protocol):
     """A peripheral, as far as requests reach it."""
 
     def on_request(self, number: int) -> None:
-        """A request signal is pulsed; ``number`` says which."""
+        """Handle a pulse of the request signal ``number``."""
         ...
 
 
@@ -29,7 +29,7 @@ class DmaRequests:
         self._receivers = receivers
 
     def pulse(self, number: int) -> None:
-        """A peripheral has something to be moved.
+        """Request a transfer, as a peripheral has something to be moved.
 
         Args:
             number: of the signal, 0 to 31.

@@ -18,11 +18,11 @@ class FlashController(Peripheral):
 
     @property
     def is_programming(self) -> bool:
-        """Whether it is unlocked and takes data: a debugger's stores then come to it, too."""
+        """True if it is unlocked and takes data: a debugger's stores then come to it, too."""
         raise NotImplementedError
 
     def store(self, address: int, size: int, value: int) -> None:
-        """A store to the flash while it takes data.
+        """Store to the flash while it takes data.
 
         Args:
             address: in the flash.
@@ -32,4 +32,4 @@ class FlashController(Peripheral):
         raise NotImplementedError
 
     def refuse_store(self) -> None:
-        """A store of the core while it takes none, which is a fault of the program, too."""
+        """Handle a store of the core while it takes none, which is a fault of the program, too."""

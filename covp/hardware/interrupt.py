@@ -15,7 +15,7 @@ class InterruptInputs(Protocol):
 
 
 class InterruptController(InterruptInputs, Protocol):
-    """Decides when the running program is interrupted, and by which exception.
+    """A unit that decides when the running program is interrupted, and by which exception.
 
     No call comes while an instruction is being executed, but for `set_line`.
 
@@ -29,15 +29,15 @@ class InterruptController(InterruptInputs, Protocol):
     on_return: Callable[[], None] | None
 
     def pulse(self, number: int) -> None:
-        """A request on line ``number`` that ends when it is taken, as an edge-triggered one's."""
+        """Request line ``number`` until it is taken, as an edge-triggered line does."""
         ...
 
     def wakes(self) -> bool:
-        """Whether a core in WFI wakes up."""
+        """Return whether a core in WFI wakes up."""
         ...
 
     def preempts(self) -> bool:
-        """Whether a pending exception interrupts the running code."""
+        """Return whether a pending exception interrupts the running code."""
         ...
 
     def take(self, pc: int) -> int:
@@ -45,11 +45,11 @@ class InterruptController(InterruptInputs, Protocol):
         ...
 
     def reset(self) -> None:
-        """Nothing is pending or enabled."""
+        """Clear all pending and enabled interrupts."""
         ...
 
     def save_state(self) -> object:
-        """Everything but the core's registers; for `load_state` only."""
+        """Return everything but the core's registers; for `load_state` only."""
         ...
 
     def load_state(self, state: object) -> None:

@@ -24,7 +24,7 @@ FIRST_OFFSET = 0x10
 
 
 def _protocol() -> tuple[Register, ...]:
-    """The registers that every unit with jobs has; their meaning is in `covp.hardware.job_unit`."""
+    """Return the registers that every unit with jobs has; see `covp.hardware.job_unit`."""
     busy = Field("BUSY", 0, access="ro", doc="A job is running.")
     done = Field("DONE", 1, access="ro", doc="The last job is over; cleared by the next start.")
     error = Field("ERROR", 8, 8, access="ro", doc="Why the last start was rejected; 0: it was not.")
@@ -74,7 +74,7 @@ class JobValues(SimpleNamespace):
         raise AttributeError(f"the job has no {name}; it has {', '.join(vars(self))}")
 
     def but(self, **numbers: int | float) -> JobValues:
-        """The same job with some other numbers."""
+        """Return the same job with some other numbers."""
         return JobValues(**{**vars(self), **numbers})
 
 
@@ -102,21 +102,21 @@ class Operand:
     optional: bool = False
 
     def count(self, job: JobValues) -> int:
-        """The number of its elements, from the job's numbers.
+        """Return the number of its elements, from the job's numbers.
 
         Raises:
-            ValueError: the declaration raises, or gives no number of elements.
+            ValueError: the declaration raises, or gives something else than an element count.
         """
         try:
             found = self.elements(job)
         except Exception as error:
             raise ValueError(f"the size of {self.name} raised {describe(error)}") from error
         if not isinstance(found, (int, np.integer)) or found < 0:
-            raise ValueError(f"the size of {self.name} is {found!r}, no number of elements")
+            raise ValueError(f"the size of {self.name} is {found!r}, not an element count")
         return int(found)
 
     def nbytes(self, job: JobValues) -> int:
-        """Its size in memory, from the job's numbers. Raises ValueError."""
+        """Return the operand's bytes in memory, from the job's numbers. Raises ValueError."""
         return self.count(job) * self.dtype.itemsize
 
 
@@ -140,13 +140,13 @@ class Number:
     varies: bool = False
 
     def word(self, value: float) -> int:
-        """The register's 32 bits."""
+        """Return the register's 32 bits."""
         if self.real:
             return int(struct.unpack("<I", struct.pack("<f", value))[0])
         return int(value) & 0xFFFFFFFF
 
     def value(self, word: int) -> int | float:
-        """The value that the register's 32 bits stand for."""
+        """Return the value that the register's 32 bits stand for."""
         if self.real:
             return float(struct.unpack("<f", struct.pack("<I", word))[0])
         return word - (1 << 32) if self.minimum < 0 and word >> 31 else word
@@ -155,7 +155,7 @@ class Number:
 def tensor(
     name: str, dtype: str, elements: Elements, doc: str = "", *, optional: bool = False
 ) -> Operand:
-    """An operand that comes at run time: an activation.
+    """Return an operand that comes at run time: an activation.
 
     Args:
         name: of the registers; also how `Accelerator.compute` reads it, ``job.NAME``.
@@ -170,7 +170,7 @@ def tensor(
 def table(
     name: str, dtype: str, elements: Elements, doc: str = "", *, optional: bool = False
 ) -> Operand:
-    """A constant operand: weights, biases, multipliers.
+    """Return a constant operand: weights, biases, multipliers.
 
     Args:
         name: of the registers; also how `Accelerator.compute` reads it, ``job.NAME``.
@@ -183,7 +183,7 @@ def table(
 
 
 def result(name: str, dtype: str, elements: Elements, doc: str = "") -> Operand:
-    """The operand that the job writes.
+    """Return the operand that the job writes.
 
     Args:
         name: of the registers; also how `Accelerator.compute` reads it, ``job.NAME``.
@@ -197,7 +197,7 @@ def result(name: str, dtype: str, elements: Elements, doc: str = "") -> Operand:
 def number(
     name: str, minimum: int = 0, maximum: int = 0xFFFFFFFF, doc: str = "", *, varies: bool = False
 ) -> Number:
-    """An integer register; one whose minimum is negative holds two's complement.
+    """Return an integer register; one whose minimum is negative holds two's complement.
 
     Args:
         name: of the register; also how `Accelerator.compute` reads it, ``job.NAME``.
@@ -210,12 +210,14 @@ def number(
     """
     low, high = (-(1 << 31), (1 << 31) - 1) if minimum < 0 else (0, 0xFFFFFFFF)
     if not low <= minimum <= maximum <= high:
-        raise ValueError(f"number {name}: {minimum:,} to {maximum:,} is no range of 32 bits")
+        raise ValueError(
+            f"number {name}: {minimum:,} to {maximum:,} is not a range of 32-bit numbers"
+        )
     return Number(name, minimum, maximum, doc=doc, varies=varies)
 
 
 def real(name: str, doc: str = "") -> Number:
-    """A float32 register; NaN is out of range.
+    """Return a float32 register; NaN is out of range.
 
     Args:
         name: of the register; also how `Accelerator.compute` reads it, ``job.NAME``.
@@ -265,7 +267,7 @@ class Job:
         return RegisterMap(*registers)
 
     def traffic(self, job: JobValues, absent: Collection[str] = ()) -> Traffic:
-        """The bytes of a job's registers in memory, its operands and its result.
+        """Return the bytes of a job's registers in memory, its operands and its result.
 
         Args:
             job: its numbers.
@@ -275,5 +277,5 @@ class Job:
         return Traffic(4 * len(self.image) + read, self.result.nbytes(job))
 
     def values(self, words: Mapping[str, int]) -> JobValues:
-        """The numbers out of the registers."""
+        """Return the numbers out of the registers."""
         return JobValues(**{n.name: n.value(words[n.name]) for n in self.numbers})

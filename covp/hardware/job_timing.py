@@ -20,12 +20,12 @@ import numpy as np
 
 
 def larger(one: Any, other: Any) -> Any:
-    """The larger number of ``one`` and ``other``; of arrays, for each entry."""
+    """Return the larger number of ``one`` and ``other``; of arrays, for each entry."""
     return max(one, other) if isinstance(one + other, int | float) else np.maximum(one, other)
 
 
 def rounded_up(value: Any) -> Any:
-    """The least integer that is no smaller than ``value``; of arrays, for each entry."""
+    """Return the least integer that is no smaller than ``value``; of arrays, for each entry."""
     return ceil(value) if isinstance(value, int | float) else np.ceil(value).astype(np.int64)
 
 
@@ -45,7 +45,7 @@ class JobTiming:
 
     @property
     def cycles(self) -> int:
-        """From the start bit until BUSY falls."""
+        """Cycles from the start bit until BUSY falls."""
         total: int = self.startup + larger(self.compute, self.memory)
         return total
 
@@ -65,7 +65,7 @@ class Traffic:
 
     @property
     def nbytes(self) -> int:
-        """In both directions."""
+        """Bytes in both directions."""
         return self.read + self.written
 
 
@@ -86,7 +86,7 @@ class MemoryPort:
     contention: float = 0.0
 
     def cycles(self, nbytes: int) -> int:
-        """Cycles to move a number of bytes."""
+        """Return the cycles to move a number of bytes."""
         cycles: int = rounded_up(-(-nbytes // self.bytes_per_cycle) * (1 + self.contention))
         return cycles
 
@@ -114,11 +114,11 @@ class UnitTiming:
         return MemoryPort(self.bytes_per_cycle, self.contention)
 
     def job(self, macs: int, nbytes: int) -> JobTiming:
-        """The time of a job of ``macs`` multiply-accumulates that moves ``nbytes``."""
+        """Return the time of a job of ``macs`` multiply-accumulates that moves ``nbytes``."""
         return self.of(-(-macs // self.macs_per_cycle), nbytes)
 
     def of(self, compute: int, nbytes: int) -> JobTiming:
-        """The time of a job that takes ``compute`` cycles of the unit and moves ``nbytes``."""
+        """Return the time of a job of ``compute`` cycles of the unit that moves ``nbytes``."""
         computing = rounded_up(compute * self.clock_ratio)
         startup = rounded_up(self.startup_cycles * self.clock_ratio)
         return JobTiming(computing, self.port.cycles(nbytes), startup)

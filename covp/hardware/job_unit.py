@@ -101,7 +101,7 @@ class JobRecord:
 
 
 def rejected_jobs(peripherals: Mapping[str, tuple[int, Peripheral]]) -> str:
-    """The units that rejected a job, with the reason, to be added to a fault: drivers trap then.
+    """Return the units that rejected a job, with the reason, for a fault: drivers trap then.
 
     ``peripherals``: name to (base address, model).
     """
@@ -149,14 +149,14 @@ class JobUnit(Peripheral):
         """
 
     def retime(self, job: JobRecord) -> JobTiming | None:
-        """The time that a recorded job takes with the parameters of this unit.
+        """Return the time that a recorded job takes with the parameters of this unit.
 
         None: the model does not say, so the job has to be executed again.
         """
         return None
 
     def reset(self) -> None:
-        """Registers to their reset values; a running job is forgotten."""
+        """Set registers to their reset values and forget a running job."""
         super().reset()
         if self._end is not None:
             self._end.cancel()
@@ -191,7 +191,7 @@ class JobUnit(Peripheral):
         self.set("STATUS", "ERROR", ERRORS[code])
 
     def _begin(self, job: AcceptedJob) -> None:
-        """The unit is busy until the end of the job, when its result is stored."""
+        """Begin a job: the unit is busy until its end, when the result is stored."""
         if not 0 <= job.timing.cycles <= _LONGEST:
             raise AcceleratorError(f"{self.name}: a job of {job.timing.cycles} cycles; 0 to 2**48")
         self.latest = job
@@ -227,25 +227,25 @@ class JobUnit(Peripheral):
             self._over()
 
         cycles, witness = job.timing.cycles, self.clock.witness
-        self.done_at = now + (cycles if witness is None else witness.started(self, cycles))
+        self.done_at = now + (cycles if witness is None else witness.on_start(self, cycles))
         self._end = self.clock.at(self.done_at, finish)
 
     def poll(self) -> None:
-        """STATUS is read."""
+        """Update STATUS when it is read."""
         if self.clock.witness is not None:
-            self.clock.witness.polled(self)
+            self.clock.witness.on_poll(self)
         if self.get("STATUS", "BUSY"):
             self.clock.wait_until(self.done_at)
             self.clock.run_due()
 
     def look(self) -> None:
-        """INTERRUPT is read: it shows a job that is over by now."""
+        """Update INTERRUPT when it is read: it shows a job that is over by now."""
         self.clock.run_due()
         if self.clock.witness is not None:
-            self.clock.witness.looked(self, bool(self.get("INTERRUPT", "PENDING")))
+            self.clock.witness.on_pending_read(self, bool(self.get("INTERRUPT", "PENDING")))
 
     def acknowledge(self, _: int) -> None:
-        """INTERRUPT is written: its line follows PENDING."""
+        """Let the interrupt line follow PENDING when INTERRUPT is written."""
         self.interrupt.set(bool(self.get("INTERRUPT", "PENDING")))
 
     def _over(self) -> None:

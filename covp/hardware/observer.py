@@ -32,7 +32,7 @@ class RegisterAccess(NamedTuple):
 
 
 class Observer:
-    """Sees a board at work. Derive from it, override what is of interest, and register it::
+    """An observer of a board at work. Derive from it, override methods, and register it::
 
         with device.bus.observe(observer), device.clock.observe(observer):
             device.execute(entry, stop)
@@ -41,13 +41,13 @@ class Observer:
     """
 
     def load(self, master: str, address: int, size: int) -> None:
-        """A master loads ``size`` bytes of memory from ``address``, or looks at them in place."""
+        """Note that a ``master`` loads ``size`` bytes at ``address``, or looks at them in place."""
 
     def store(self, master: str, address: int, data: NDArray[np.uint8]) -> None:
-        """A master is about to store ``data`` to memory from ``address`` on."""
+        """Note that a master is about to store ``data`` to memory from ``address`` on."""
 
     def moved(self, master: str, place: str, is_write: bool, size: int) -> None:
-        """Hardware moved bytes: what a model loads and stores, or says that its unit does.
+        """Note that hardware moved bytes: what a model loads and stores, or says its unit does.
 
         Args:
             master: its name.
@@ -57,10 +57,10 @@ class Observer:
         """
 
     def accessed(self, access: RegisterAccess) -> None:
-        """A core has accessed a register."""
+        """Note that a core has accessed a register."""
 
     def stalled(self, cycle: int, cycles: int) -> None:
-        """From ``cycle`` on so many ``cycles`` pass without an instruction."""
+        """Note that no instruction retires for ``cycles`` from ``cycle`` on."""
 
     def restarted(self) -> None:
-        """Phases and functions are set: counts begin at zero."""
+        """Note that phases and functions are set: counts begin at zero."""

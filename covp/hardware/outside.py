@@ -26,7 +26,7 @@ class OutsideSource(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """A description of the source, for messages."""
         return "the device's input from outside"
 
     def post(self, fire: Callable[[], None]) -> None:
@@ -60,29 +60,29 @@ class OutsideQueue:
 
     @property
     def is_open(self) -> bool:
-        """Whether input may come."""
+        """True if input may come."""
         return any(source.is_open for source in self._sources)
 
     @property
     def has_posted(self) -> bool:
-        """Whether a callback waits for the simulation's thread."""
+        """True if a callback waits for the simulation's thread."""
         return bool(self._posted)
 
     def add(self) -> OutsideSource:
-        """A new open source."""
+        """Return a new open source."""
         source = OutsideSource(self)
         self._sources.append(source)
         return source
 
     def remove(self, source: OutsideSource) -> None:
-        """See `OutsideSource.close`; a core that waits for it looks again."""
+        """Remove a closed source; a core that waits for it looks again."""
         with self._changed:
             if source in self._sources:
                 self._sources.remove(source)
             self._changed.notify_all()
 
     def post(self, fire: Callable[[], None]) -> None:
-        """See `OutsideSource.post`."""
+        """Queue a callback for the simulation's thread; see `OutsideSource.post`."""
         with self._changed:
             if self._closed:
                 return
@@ -114,7 +114,7 @@ class OutsideQueue:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """The simulation is over: later posts are ignored."""
+        """End the simulation: ignore later posts."""
         with self._changed:
             self._closed = True
             self._posted.clear()

@@ -87,10 +87,10 @@ class Peripheral:
         self.values = {register.name: register.reset_value for register in self.registers}
 
     def on_request(self, number: int) -> None:
-        """A peripheral pulses the DMA request signal ``number``; DMA controllers override it."""
+        """Handle a pulse of DMA request signal ``number``; DMA controllers override it."""
 
     def save_state(self) -> object:
-        """A copy of the model's attributes, but `not_saved`; events and callables stay themselves.
+        """Copy the model's attributes, but `not_saved`; events and callables stay themselves.
 
         A model with state that cannot be copied (a library's, a process's) overrides both.
 
@@ -128,12 +128,12 @@ class Peripheral:
             delattr(self, name)
 
     def _kept(self) -> dict[int, object]:
-        """A memo for `copy.deepcopy` of the objects that it must not copy."""
+        """Return a memo for `copy.deepcopy` of the objects that it must not copy."""
         values = (v for k, v in vars(self).items() if k in self.not_saved or callable(v))
         return {id(value): value for value in (self, *values)}
 
     def get(self, register: str, field: str) -> int:
-        """The value of a ``field`` of a ``register``, both by name."""
+        """Return the value of a ``field`` of a ``register``, both by name."""
         return self.registers[register][field].get(self.values[register])
 
     def set(self, register: str, field: str, value: int) -> None:
@@ -142,7 +142,7 @@ class Peripheral:
         self.values[register] = found.put(self.values[register], value)
 
     def read_register(self, offset: int, size: int) -> int:
-        """The value of a load of the core.
+        """Return the value of a load of the core.
 
         Args:
             offset: bytes from the base address.
@@ -163,7 +163,7 @@ class Peripheral:
         return value & ((1 << 8 * size) - 1)
 
     def write_register(self, offset: int, size: int, value: int) -> None:
-        """A store of the core.
+        """Handle a store of the core.
 
         Args:
             offset: bytes from the base address.
@@ -185,7 +185,7 @@ class Peripheral:
                 offset,
                 size,
             )
-        self.values[register.name] = _written(register, self.values[register.name], value)
+        self.values[register.name] = _write_value(register, self.values[register.name], value)
         for field in register.fields:
             if field.on_write is not None and field.get(value):
                 getattr(self, field.on_write)(field.get(value))
@@ -193,7 +193,7 @@ class Peripheral:
             getattr(self, register.on_write)(value)
 
     def needs_exact_time(self, offset: int, is_store: bool) -> bool:
-        """True where the model may read the clock in this access; the first one then costs more.
+        """Return whether the model may read the clock in this access; the first then costs more.
 
         A model that overrides `read_register` or `write_register` counts as one that does.
 
@@ -216,7 +216,7 @@ class Peripheral:
         )
 
     def fault(self, detail: str, offset: int | None = None, size: int | None = None) -> DeviceFault:
-        """A fault of kind "register access" that names the model; the device adds the pc.
+        """Return a fault of kind "register access" that names the model; the device adds the pc.
 
         Args:
             detail: what is wrong.
@@ -244,7 +244,7 @@ class Peripheral:
         return register
 
 
-def _written(register: Register, old: int, value: int) -> int:
+def _write_value(register: Register, old: int, value: int) -> int:
     if not register.fields:
         return old & ~value if register.access == "w1c" else value
     for field in register.fields:

@@ -38,7 +38,7 @@ class PeripheralMap:
         self._requests = DmaRequests(lambda: [model for _, model in self.peripherals.values()])
 
     def check_free(self, name: str, base: int, size: int) -> None:
-        """Raises PlatformError: the name, or some of ``size`` bytes from ``base``, are taken."""
+        """Raise PlatformError if the name, or some of ``size`` bytes from ``base``, are taken."""
         end = base + size
         if name in self.peripherals:
             raise PlatformError(f"peripheral {name}: the name is used twice")
@@ -93,14 +93,14 @@ class PeripheralMap:
             peripheral.reset()
 
     def save_state(self) -> dict[str, object]:
-        """The state of every model and its interrupt line, by name."""
+        """Return the state of every model and its interrupt line, by name."""
         return {
             name: (peripheral.save_state(), peripheral.interrupt.level)
             for name, (_, peripheral) in self.peripherals.items()
         }
 
     def check_state(self, state: dict[str, object]) -> None:
-        """Raises DeviceError: other peripherals were attached when it was saved."""
+        """Raise DeviceError if other peripherals were attached when the state was saved."""
         if state.keys() != self.peripherals.keys():
             raise DeviceError(
                 f"the state was saved with the peripherals {', '.join(state) or 'none'}, now "
@@ -122,7 +122,7 @@ def pages(base: int, size: int) -> range:
 
 
 def nothing_at(is_store: bool, address: int, size: int) -> DeviceFault:
-    """The fault of an access of ``size`` bytes at ``address`` where no peripheral is.
+    """Return the fault of an access of ``size`` bytes at ``address`` where no peripheral is.
 
     ``is_store``: the access is a store, else a load.
     """

@@ -19,7 +19,7 @@ _SCALARS = {int, float, bool, str, NoneType}
 
 
 def load_peripheral(model: str, parameters: Mapping[str, Any] | None = None) -> Peripheral:
-    """A new peripheral model.
+    """Return a new peripheral model.
 
     Args:
         model: the name of a module in covp.peripherals (its class is the `Peripheral` subclass
@@ -42,7 +42,7 @@ def load_peripheral(model: str, parameters: Mapping[str, Any] | None = None) -> 
 
 
 def peripheral_names() -> list[str]:
-    """The models that come with covp."""
+    """Return the models that come with covp."""
     folder = Path(__file__).parent.parent / "peripherals"
     return sorted(path.stem for path in folder.glob("[!_]*.py"))
 
@@ -65,7 +65,7 @@ def _module(place: str) -> ModuleType:
 
 
 def _check_types(model: str, kind: type[Peripheral], given: Mapping[str, Any]) -> None:
-    """Parameters that are numbers, texts or flags by the annotations of the constructor."""
+    """Check numbers, texts and flags among parameters by the constructor's annotations."""
     try:
         hints = get_type_hints(kind.__init__)
     except NameError:  # a user's file may import names for its type checker alone
@@ -84,7 +84,7 @@ def _class(module: ModuleType, model: str, wanted: str) -> type[Peripheral]:
         found = getattr(module, wanted, None)
         if isinstance(found, type) and issubclass(found, Peripheral):
             return found
-        raise PlatformError(f"peripheral {model}: {wanted} is no Peripheral class in it")
+        raise PlatformError(f"peripheral {model}: {wanted} is not a Peripheral class in it")
     classes = [
         value
         for value in vars(module).values()

@@ -23,7 +23,7 @@ class PlainState:
 
     @classmethod
     def of(cls, attributes: dict[str, object]) -> PlainState | None:
-        """A copy; None where one is anything else, or the same container is there twice."""
+        """Return a copy; None where one is anything else, or the same container is there twice."""
         plain: dict[str, object] = {}
         containers: dict[str, Any] = {}
         seen: set[int] = set()
@@ -31,7 +31,7 @@ class PlainState:
             if type(value) in _PLAIN:
                 plain[name] = value
             elif _is_plain(value, seen):
-                containers[name] = _copied(value)
+                containers[name] = _copy(value)
             else:
                 return None
         return cls(plain, containers)
@@ -42,7 +42,7 @@ class PlainState:
         for name, value in self._flat.items():
             attributes[name] = value.copy()
         for name, value in self._nested.items():
-            attributes[name] = _copied(value)
+            attributes[name] = _copy(value)
 
 
 def _items(container: Any) -> Any:
@@ -55,7 +55,7 @@ def _is_flat(container: Any) -> bool:
 
 
 def _is_plain(value: Any, seen: set[int]) -> bool:
-    """Whether a value is plain, with all that is in it; ``seen`` gets the containers."""
+    """Return whether a value is plain, with all in it; add the containers to ``seen``."""
     if type(value) in _PLAIN:
         return True
     if type(value) not in (dict, list, set, deque, bytearray, tuple) or id(value) in seen:
@@ -67,13 +67,13 @@ def _is_plain(value: Any, seen: set[int]) -> bool:
     )
 
 
-def _copied(value: Any) -> Any:
-    """A copy of a plain value and of all that is in it."""
+def _copy(value: Any) -> Any:
+    """Return a copy of a plain value and of all that is in it."""
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is dict:
-        return {key: _copied(one) for key, one in value.items()}
+        return {key: _copy(one) for key, one in value.items()}
     if kind is deque:
-        return deque(map(_copied, value), value.maxlen)
-    return kind(map(_copied, value))
+        return deque(map(_copy, value), value.maxlen)
+    return kind(map(_copy, value))

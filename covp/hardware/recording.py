@@ -19,7 +19,7 @@ _SECONDS = 30.0  # for a socket's server to accept
 
 
 class Recording:
-    """Frames, one value of 16 bits per channel, taken at a rate in virtual time.
+    """A series of frames, one value of 16 bits per channel, at a rate in virtual time.
 
     What was taken is kept, so that a model can go back to it: copies of a model's state share the
     one recording. A generator or socket is waited for, and virtual time does not pass meanwhile:
@@ -55,7 +55,7 @@ class Recording:
         """Frame ``number``, from 0; None past the end.
 
         Raises:
-            AcceleratorError: a value is no number of 16 bits, or a frame has other channels.
+            AcceleratorError: a value is not a number of 16 bits, or a frame has other channels.
         """
         while len(self._taken) <= number:
             frame = next(self._frames, None)
@@ -65,7 +65,7 @@ class Recording:
         return self._taken[number]
 
     def cycle(self, number: int, begin: int, hertz: int) -> int:
-        """The first cycle at which frame ``number`` is there, where frame 0 came at ``begin``.
+        """Return the first cycle at which frame ``number`` is there; frame 0 came at ``begin``.
 
         ``hertz``: cycles of a second.
         """
@@ -94,7 +94,7 @@ class Recording:
 def open_recording(
     source: str | Path | Iterable[Any], rate: float | None = None, scale: float = 1.0
 ) -> Recording:
-    """A recording of a file, a socket or Python's frames.
+    """Return a recording of a file, a socket or Python's frames.
 
     Args:
         source: the path of a .wav file of 16 bits, a .npy file whose first axis is time, a .csv
@@ -143,19 +143,19 @@ def _wave(name: str) -> tuple[Any, int]:
 
 
 def _rows(lines: Iterable[str]) -> Iterator[Sequence[float]]:
-    """Lines of numbers; a first line of names, empty lines and comments are left out."""
+    """Yield lines of numbers; a first line of names, empty lines and comments are left out."""
     is_first = True
     for row in csv.reader(line for line in lines if line.strip() and line.lstrip()[0] != "#"):
         try:
             yield [float(value) for value in row]
         except ValueError:
             if not is_first:
-                raise ValueError(f"{','.join(row)!r:.60} is no line of numbers") from None
+                raise ValueError(f"{','.join(row)!r:.60} is not a line of numbers") from None
         is_first = False
 
 
 def _lines_of(address: str) -> Iterator[Sequence[float]]:
-    """Frames from a TCP server, as they come; it is connected to when the first one is needed."""
+    """Yield frames from a TCP server, as they come; connect when the first one is needed."""
     try:
         host, port = address.removeprefix("tcp:").rsplit(":", 1)
         with socket.create_connection((host, int(port)), timeout=_SECONDS) as client:

@@ -52,11 +52,11 @@ class Field:
         return ((1 << self.width) - 1) << self.bit
 
     def get(self, value: int) -> int:
-        """The field's value out of the register's."""
+        """Return the field's value out of the register's."""
         return (value & self.mask) >> self.bit
 
     def put(self, value: int, field_value: int) -> int:
-        """The register's value with the field set to ``field_value``."""
+        """Return the register's value with the field set to ``field_value``."""
         return (value & ~self.mask) | ((field_value << self.bit) & self.mask)
 
 
@@ -103,7 +103,7 @@ class Register:
             raise ValueError(f"register {self.name}: a field name is used twice")
 
     def __getitem__(self, name: str) -> Field:
-        """The field of that name. Raises KeyError."""
+        """Return the field of that name. Raises KeyError."""
         try:
             return self._fields_by_name[name]
         except KeyError:
@@ -171,11 +171,11 @@ class RegisterMap:
         return name in self._by_name
 
     def __getitem__(self, name: str) -> Register:
-        """The register of that name. Raises KeyError."""
+        """Return the register of that name. Raises KeyError."""
         return self._by_name[name]
 
     def at(self, offset: int) -> Register | None:
-        """The register at that offset, or None."""
+        """Return the register at that offset, or None."""
         return self._by_offset.get(offset)
 
     @property
@@ -184,7 +184,7 @@ class RegisterMap:
         return max(self._by_offset, default=-4) + 4
 
     def c_header(self, prefix: str, base: int | None = None) -> str:
-        """The C header that a driver includes.
+        """Return the C header that a driver includes.
 
         Args:
             prefix: PREFIX, an upper-case C identifier.
@@ -204,7 +204,7 @@ class RegisterMap:
         return "\n".join(lines)
 
     def markdown(self) -> str:
-        """The table for the manual: one row per register and one per field."""
+        """Return the table for the manual: one row per register and one per field."""
         lines = [
             "| offset | register | bits | access | reset | meaning |",
             "|---|---|---|---|---|---|",
@@ -229,7 +229,7 @@ _TAKEN = frozenset({"BASE", "IRQ"})
 
 
 def _macros(register: Register) -> list[str]:
-    """The names that the C header defines for a register, without the prefix."""
+    """Return the names that the C header defines for a register, without the prefix."""
     fields = [f"{register.name}_{field.name}" for field in register.fields]
     parts = [f"{field}{end}" for field in fields for end in ("", "_BIT", "_MASK")]
     return [register.name, f"{register.name}_OFFSET", *parts]
@@ -262,4 +262,4 @@ def _check_name(name: str) -> None:
 
 def _check_access(name: str, access: str) -> None:
     if access not in _ACCESS_WORDS:
-        raise ValueError(f"{name}: access {access!r} is none of {', '.join(_ACCESS_WORDS)}")
+        raise ValueError(f"{name}: access {access!r} is not one of {', '.join(_ACCESS_WORDS)}")

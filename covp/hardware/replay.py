@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 
 
 class Replay:
-    """Events that are still to come; `replay` makes it.
+    """The events that are still to come; `replay` makes it.
 
     Attributes:
         done: how many have happened.
@@ -23,7 +23,7 @@ class Replay:
         self._next: Event | None = None
 
     def cancel(self) -> None:
-        """Nothing happens any more."""
+        """Stop: no further event happens."""
         if self._next is not None:
             self._next.cancel()
             self._next = None

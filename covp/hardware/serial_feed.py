@@ -12,7 +12,7 @@ from covp.hardware.serial_port import SerialPort
 
 
 class SerialFeed(Owned):
-    """Reads in a thread of its own and feeds the port in the simulation's; a context manager.
+    """A context in which a thread reads bytes; the port gets them in the simulation's thread.
 
     While it is open a program that sleeps waits for it. What comes depends on the host's time: such
     a run is not repeatable. What is known before is: see `replay`.
@@ -32,11 +32,11 @@ class SerialFeed(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """A description of the feed, for messages."""
         return "what feeds the serial port"
 
     def close(self) -> None:
-        """Nothing comes from here any more; the thread ends with its next read."""
+        """Stop the feed; the thread ends with its next read."""
         self._source.close()
 
     def _follow(self) -> None:

@@ -55,12 +55,12 @@ class SerialPort(Peripheral):
             self._frame = None
 
     def read_register(self, offset: int, size: int) -> int:
-        """See `Peripheral` for ``offset`` and ``size``."""
+        """Read ``size`` bytes at ``offset``, after `look`."""
         self.look()
         return super().read_register(offset, size)
 
     def needs_exact_time(self, offset: int, is_store: bool) -> bool:
-        """See `Peripheral` for ``offset`` and ``is_store``: only where bytes take time."""
+        """Return whether bytes take time, for any ``offset`` and ``is_store``."""
         return self.paced
 
     # -- outside ------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ class SerialPort(Peripheral):
         return self.sent.decode("utf-8", errors="replace")
 
     def feed(self, data: bytes) -> None:
-        """Bytes for the core to receive."""
+        """Append bytes for the core to receive."""
         self._line.extend(data)
         self._listen()
 
@@ -84,7 +84,7 @@ class SerialPort(Peripheral):
 
     @property
     def hertz(self) -> int:
-        """Of the clock that the baud rate is divided from."""
+        """The frequency of the clock that the baud rate is divided from."""
         return self.clock.hertz if self._hertz is None else self._hertz
 
     @property
@@ -94,35 +94,35 @@ class SerialPort(Peripheral):
 
     @property
     def is_listening(self) -> bool:
-        """Whether the receiver is on."""
+        """True if the receiver is on."""
         return True
 
     def transmit(self, byte: int) -> None:
-        """A ``byte`` goes out."""
+        """Send a ``byte``."""
         self.sent.append(byte)
         if self.on_byte is not None:
             self.on_byte(byte)
 
     def take(self) -> int:
-        """The oldest byte in the receiver, 0 where there is none; the line may fill its place."""
+        """Take the receiver's oldest byte, 0 where there is none; the line may fill its place."""
         byte = self.received.popleft() if self.received else 0
         self._listen()
         return byte
 
     def look(self) -> None:
-        """The core reads a register; one that overrides `read_register` calls it."""
+        """Call `on_empty` where nothing is to be received; for classes with a `read_register`."""
         if self.on_empty is not None and not self.received and not self._line:
             self.on_empty()
 
     def listen(self) -> None:
-        """The receiver may have been switched on, or have more room."""
+        """Receive again: the receiver may have been switched on, or have more room."""
         self._listen()
 
     def arrived(self) -> None:
-        """A hook: bytes have come into the receiver."""
+        """Handle bytes that have come into the receiver; a hook."""
 
     def overrun(self, byte: int) -> None:
-        """A hook: a byte came and found no room."""
+        """Handle a byte that came and found no room; a hook."""
 
     def _listen(self) -> None:
         if self.paced:

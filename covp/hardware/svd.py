@@ -23,7 +23,7 @@ _NOT_LATIN_1 = re.compile(r"[^\x20-\x7e\xa0-\xff]")
 
 
 def svd(platform: Platform, peripherals: Mapping[str, tuple[int, Peripheral]]) -> str:
-    """The XML document.
+    """Return the XML document.
 
     Args:
         platform: for the name of the device and its description.
@@ -98,12 +98,12 @@ def _write_effect(access: Access) -> str:
 
 
 def _add(parent: Element, tag: str, text: str) -> None:
-    """An element with text; none where there is nothing to say: the schema has no empty ones."""
+    """Add an element with text, but none without text: the schema has no empty ones."""
     if text:
         SubElement(parent, tag).text = _NOT_LATIN_1.sub("?", text)
 
 
 def _identifier(name: str) -> str:
-    """A name as the schema allows it, which is a C identifier."""
+    """Return a name as the schema allows it, which is a C identifier."""
     text = _NO_IDENTIFIER.sub("_", name)
     return f"_{text}" if text[:1].isdigit() else text

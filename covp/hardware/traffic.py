@@ -10,7 +10,7 @@ from covp.hardware.observer import Observer
 
 
 class TrafficEntry(NamedTuple):
-    """What bytes are added up by.
+    """The key that bytes are added up by.
 
     Attributes:
         phase: of the running program.
@@ -30,7 +30,7 @@ UNKNOWN = "unknown"
 
 
 class TrafficLedger(Observer):
-    """Counts the bytes that hardware moves, while it observes a bus.
+    """An observer of a bus that counts the bytes that hardware moves.
 
     Args:
         phase: returns the phase of the running program.
@@ -44,9 +44,9 @@ class TrafficLedger(Observer):
         self._phase = phase
 
     def moved(self, master: str, place: str, is_write: bool, size: int) -> None:
-        """See `Observer`."""
+        """Count ``size`` bytes of ``master`` and ``place`` by ``is_write``."""
         self.bytes_moved[TrafficEntry(self._phase(), master, place, is_write)] += size
 
     def restarted(self) -> None:
-        """See `Observer`."""
+        """Clear all counts."""
         self.bytes_moved.clear()

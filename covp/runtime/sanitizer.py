@@ -281,7 +281,7 @@ class Sanitizer:
         """The first element of an output that has undefined bits, as a fault."""
         if not extent.is_output or not extent.size:
             return None
-        undefined = self._memory.undefined(extent.address, extent.size)
+        undefined = self._memory.undefined_bits(extent.address, extent.size)
         if extent.value_bytes:
             undefined = undefined * np.frombuffer(extent.value_bytes, np.uint8)
         if not undefined.any():

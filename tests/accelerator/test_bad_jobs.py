@@ -98,11 +98,11 @@ def run(backend: Accelerator) -> bool:
 @pytest.mark.parametrize(
     ("register", "value", "said"),
     [
-        ("ROWS", 2.5, r"gives 2\.5 for ROWS, which is no integer"),
-        ("ROWS", float("nan"), "gives nan for ROWS, which is no integer"),
-        ("ROWS", None, "gives None for ROWS, which is no integer"),
-        ("ROWS", "2", "gives '2' for ROWS, which is no integer"),
-        ("ROWS", np.array([2, 3]), "for ROWS, which is no integer"),
+        ("ROWS", 2.5, r"gives 2\.5 for ROWS, which is not an integer"),
+        ("ROWS", float("nan"), "gives nan for ROWS, which is not an integer"),
+        ("ROWS", None, "gives None for ROWS, which is not an integer"),
+        ("ROWS", "2", "gives '2' for ROWS, which is not an integer"),
+        ("ROWS", np.array([2, 3]), "for ROWS, which is not an integer"),
         ("BIAS", None, "gives None for BIAS, which is not declared as optional"),
         ("BIAS", np.zeros(3), "gives float64 for BIAS, which is declared as int32"),
         ("BIAS", np.zeros(2, np.int32), "gives 2 elements for BIAS, which is declared as 3"),
@@ -123,7 +123,7 @@ def test_odd_names_have_one_prefix_in_all_of_the_driver(name: str) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), 1e300, "a"])
 def test_a_float_register_that_holds_no_float32(value: Any) -> None:
-    with pytest.raises(AcceleratorError, match=r"layer layer: .* for GAIN, which is no float32"):
+    with pytest.raises(AcceleratorError, match=r"layer layer: .* for GAIN, which is not a float32"):
         run(changed(job=job(real("GAIN")), changed={"GAIN": value}))
 
 
@@ -335,7 +335,7 @@ def test_registers_whose_names_are_taken(name: str, said: str) -> None:
 
 @pytest.mark.parametrize("bounds", [(5, 1), (0, 1 << 40), (-5, 0xFFFFFFFF), (-(1 << 40), 0)])
 def test_numbers_that_are_no_range_of_a_register(bounds: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match=r"number BIG: .* is no range of 32 bits"):
+    with pytest.raises(ValueError, match=r"number BIG: .* is not a range of 32-bit numbers"):
         number("BIG", *bounds)
 
 

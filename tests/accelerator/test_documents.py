@@ -33,7 +33,7 @@ def test_every_accelerator_and_hook_is_in_the_tables() -> None:
         if info.origin == "built in":
             assert f"| `{info.name}` |" in text
     hooks = {name for name in vars(AcceleratorBackend) if not name.startswith("_")}
-    for hook in hooks - {"spec", "description", "peripheral_class", "renamed"}:
+    for hook in hooks - {"spec", "description", "peripheral_class", "with_name"}:
         assert f"`{hook}" in text, hook
 
 

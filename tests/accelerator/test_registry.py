@@ -58,7 +58,7 @@ def test_a_file_gives_its_class_with_parameters(own: Path) -> None:
     [
         (":Mime", "did you mean Mine"),
         (":Base", "lacks driver, lower, supports, name, patterns, peripheral"),
-        (":Model", "no subclass of AcceleratorBackend"),
+        (":Model", "not a subclass of AcceleratorBackend"),
         (":Mine:lane=8", "no parameter 'lane': did you mean lanes"),
         (":Mine:lanes=0", "lanes=0 must be at least 1"),
         (":Mine:lanes=65", "must be at most 64"),
@@ -123,10 +123,10 @@ def test_values_keep_their_types() -> None:
     ("declared", "reason"),
     [
         ((Parameter("a", 1, ""), Parameter("a", 2, "")), "parameter 'a' is declared twice"),
-        ((Parameter("a b", 1, ""),), "parameter 'a b' is no identifier"),
+        ((Parameter("a b", 1, ""),), "parameter 'a b' is not a valid identifier"),
         ((Parameter("a", 5, "", 10, 20),), "parameter a's default 5 must be at least 10"),
         ((Parameter("a", "x", "", choices=("y",)),), "parameter a's default 'x' must be one of y"),
-        (("a",), "'a' is no Parameter"),
+        (("a",), "'a' is not a Parameter"),
     ],
 )
 def test_declarations_that_are_wrong(declared: Any, reason: str) -> None:

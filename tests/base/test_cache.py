@@ -247,10 +247,10 @@ def test_the_cache_is_ours_whatever_the_umask(root: Path) -> None:
 def test_what_has_to_last_is_not_kept_in_a_temporary_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cache.demand_lasting("records")
+    cache.require_persistent("records")
     monkeypatch.setenv("COVP_CACHE_DIR", "/proc/covp")
     with pytest.raises(CovpError, match=r"/proc/covp cannot be used: .*COVP_CACHE_DIR"):
-        cache.demand_lasting("records")
+        cache.require_persistent("records")
 
 
 def full(*arguments: object) -> None:

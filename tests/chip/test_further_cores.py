@@ -67,7 +67,11 @@ def test_each_core_has_its_own_memory_and_sees_all(tmp_path: Path) -> None:
         ("[flash2, low]", "[flash2, flash2, low]", r"flash2 belongs to core sensor already"),
         ("shared_memory: [common]", "shared_memory: [low]", r"low belongs to core sensor already"),
         ("[flash2, low]", "[flash, flash2, low]", r"no region of kind flash that is left to the"),
-        ("clock_divider: 4", "clock_divider: 3", r"clock_divider: clock_hz 1000000 is no multiple"),
+        (
+            "clock_divider: 4",
+            "clock_divider: 3",
+            r"clock_divider: clock_hz 1000000 is not a multiple",
+        ),
         ("clock_divider: 4", "clock_divider: 0", r"clock_divider: .*>= 1"),
         ("stack: 1K", "stack: 9K", r"further_cores\[0\]\.stack: 9216 bytes"),
         ("0x20010000", "0x20002000", r"memory: low lies directly below ram_?"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covp import Session
-from covp.chip.platform_file import Region, joined, load_platform
+from covp.chip.platform_file import Region, join_regions, load_platform
 from covp.errors import PlatformError
 
 KILO = 1024
@@ -41,7 +41,7 @@ def test_joining_keeps_every_byte_and_leaves_no_neighbours_of_one_kind(
         start += size
     random.shuffle(memory)  # type: ignore[attr-defined]
     before = {k: r.kind for r in memory for k in range(r.start // KILO, r.end // KILO)}
-    after = joined(tuple(memory))
+    after = join_regions(tuple(memory))
     assert before == {k: r.kind for r in after for k in range(r.start // KILO, r.end // KILO)}
     assert not [(a, b) for a in after for b in after if a.end == b.start and a.kind == b.kind]
     assert len({region.name for region in after}) == len(after)

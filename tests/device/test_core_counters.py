@@ -202,6 +202,8 @@ end:
 def test_an_access_is_given_up_to_learn_its_time_once(program, platform):
     """Blocks end before it from then on: those that begin at start, and at loop."""
     loaded = program(platform, POLLING)
-    with mock.patch.object(MmioPort, "located", autospec=True, side_effect=MmioPort.located) as cut:
+    with mock.patch.object(
+        MmioPort, "mark_block_start", autospec=True, side_effect=MmioPort.mark_block_start
+    ) as cut:
         loaded.run()
     assert 2 <= cut.call_count <= 4

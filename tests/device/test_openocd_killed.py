@@ -92,7 +92,7 @@ def test_killed_while_the_core_runs(board: Board) -> None:
 def killed_while_running(board: Board) -> Iterator[None]:
     def wait_and_kill() -> None:
         deadline = time.monotonic() + NO_HANG
-        while board.target.halted and time.monotonic() < deadline:
+        while board.target.is_halted and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.1)
         kill(board.openocd)
@@ -125,7 +125,7 @@ def test_a_client_that_broke_off_leaves_nothing_over(board: Board) -> None:
         module = session.load_c(C)
 
         def hang_up() -> None:
-            while board.target.halted:
+            while board.target.is_halted:
                 time.sleep(0.01)
             session.device._port._socket.shutdown(socket.SHUT_RDWR)  # type: ignore[attr-defined]
 

@@ -294,7 +294,7 @@ def test_states_that_cannot_be_saved_or_loaded() -> None:
             device.load_state(state)
         device.remove_instructions("mix")
         device.load_state(state)
-        with pytest.raises(DeviceError, match="no state that a virtual device has saved"):
+        with pytest.raises(DeviceError, match="state was not saved by a virtual device"):
             device.load_state({})
         device.attach(Odd(), BASE, "odd")
         with pytest.raises(AcceleratorError, match="odd: its state cannot be copied"):

@@ -78,14 +78,14 @@ def test_a_store_is_told_of_before_it_is_done(session):
         memory = session.device.read(p.address, 40)
         seen.append((core.read_register("pc"), memory[0:3]))
 
-    with StoreLog(core, p.address, 40, number=6, told=told) as log:
+    with StoreLog(core, p.address, 40, number=6, on_store=told) as log:
         walk(p, 8)
     assert seen == [(int(log.stores["pc"][6]), bytes([250, 251, 0]))]
 
     def fail():
         raise KeyError("told")
 
-    with pytest.raises(KeyError), StoreLog(core, p.address, 40, number=0, told=fail):
+    with pytest.raises(KeyError), StoreLog(core, p.address, 40, number=0, on_store=fail):
         walk(p, 1)
 
 

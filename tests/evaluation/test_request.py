@@ -11,9 +11,9 @@ from covp.base.request import (
     BuildOptions,
     RunChanges,
     RunOptions,
-    changed,
-    described,
-    keyed,
+    change_options,
+    key_options,
+    list_options,
 )
 from covp.cli import options
 from covp.cli.groups import HEADINGS, HeadedOption
@@ -26,7 +26,7 @@ STRUCTURES: tuple[tuple[type[BuildOptions | RunOptions], Any], ...] = (
 
 @pytest.mark.parametrize(("kind", "changes"), STRUCTURES)
 def test_keywords_are_the_fields(kind: type[BuildOptions | RunOptions], changes: Any) -> None:
-    assert get_type_hints(changes) == {name: hint for name, hint, _ in described(kind)}
+    assert get_type_hints(changes) == {name: hint for name, hint, _ in list_options(kind)}
 
 
 def asked(words: str) -> tuple[click.Command, BuildOptions, RunOptions]:
@@ -49,7 +49,7 @@ def test_commands_have_each_option_with_its_default() -> None:
     assert made == [BuildOptions(), RunOptions()]
     by_name = {parameter.name: parameter for parameter in command.params}
     for kind, _ in STRUCTURES:
-        for name, _, option in described(kind):
+        for name, _, option in list_options(kind):
             parameter = by_name.get(name)
             assert isinstance(parameter, HeadedOption) == bool(option.heading), name
             if isinstance(parameter, HeadedOption):
@@ -78,8 +78,8 @@ def test_a_key_changes_with_what_figures_depend_on() -> None:
         "require_offload": ("CONV_2D",), "device": "host", "check": "none",
     }  # fmt: skip
     for kind, _ in STRUCTURES:
-        before = keyed(kind())
-        for name, hint, option in described(kind):
+        before = key_options(kind())
+        for name, hint, option in list_options(kind):
             if name in other:
                 value = other[name]
             elif hint is bool:
@@ -87,8 +87,8 @@ def test_a_key_changes_with_what_figures_depend_on() -> None:
             else:
                 assert int in (hint, *get_args(hint))
                 value = 9
-            after: Any = changed(kind(), {name: value})  # type: ignore[type-var]
-            assert (keyed(after) != before) == option.keyed, name
+            after: Any = change_options(kind(), {name: value})  # type: ignore[type-var]
+            assert (key_options(after) != before) == option.keyed, name
             assert after != kind() and hash(after) is not None
 
 

@@ -159,7 +159,7 @@ def test_wrong_names(tmp_path):
         load_peripheral("uarx")
     with pytest.raises(PlatformError, match="no such file"):
         load_peripheral("nowhere/x.py:X")
-    with pytest.raises(PlatformError, match="Uat is no Peripheral class"):
+    with pytest.raises(PlatformError, match="Uat is not a Peripheral class"):
         load_peripheral("uart:Uat")
     with pytest.raises(AcceleratorError, match=r"uart: .*speed"):
         load_peripheral("uart", {"speed": 1})

@@ -104,7 +104,7 @@ def test_without_it_nothing_is_left_and_two_of_a_name_clash(package: Path, tmp_p
     assert clash.returncode != 0 and clash.stderr.count("\n") == 1
     assert "covp-vendor 1.0" in clash.stderr and "other 2.0" in clash.stderr
     broken = covp("run", "toycar", "-p", "none", site=both)
-    assert "other 2.0 names nowhere.platforms, which is no package" in broken.stderr
+    assert "other 2.0 names nowhere.platforms, which is not a package" in broken.stderr
     names = [one["name"] for one in document("platforms", site=both)]
     assert "riscv32" in names and not {"vendor-board", "none"} & {*names}
     tools = document("doctor", site=both)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective, changed
+from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective, change_options
 from covp.chip.cores import Core
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
@@ -43,7 +43,10 @@ def taken_over(
     for trials in records.groups(op, core, compiler, device):
         objectives = dict.fromkeys([options.optimize, *get_args(Objective)])
         usable = records.fitting(trials, op, core)
-        best = [best_of(usable, changed(options, {"optimize": each}), cost) for each in objectives]
+        best = [
+            best_of(usable, change_options(options, {"optimize": each}), cost)
+            for each in objectives
+        ]
         found = dict.fromkeys(Schedule.parse(trial.schedule) for trial in best if trial is not None)
         fitting = list(found)
         if fitting and _is_own(trials[0], op, core, compiler, device):

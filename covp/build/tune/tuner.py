@@ -10,7 +10,7 @@ from typing import get_args
 from covp.base import cache
 from covp.base.arguments import demand, demand_count, demand_name, demand_seconds
 from covp.base.closing import Closing
-from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective, changed
+from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective, change_options
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
@@ -81,7 +81,7 @@ class LayerResult:
 
     def best_for(self, objective: Objective) -> Trial | None:
         """The best exact trial for another objective."""
-        return best_of(self.trials, changed(self.build, {"optimize": objective}))
+        return best_of(self.trials, change_options(self.build, {"optimize": objective}))
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def tune(
     platform = load_platform(platform)
     demand("graph", graph, Graph, "a graph, as covp.load_model gives it")
     _check(options)
-    cache.demand_lasting("records")
+    cache.require_persistent("records")
     known = Records.available() if records is None else records
     tuner = _Tuner(platform, toolchain, options, report, known)
     with tuner:

@@ -47,13 +47,13 @@ class _Component:
     part: Part
     attributes: Values
 
-    def scaled(self, what: Literal["area", "energy"], figure: Figure) -> Figure:
+    def scale(self, what: Literal["area", "energy"], figure: Figure) -> Figure:
         scale = _product(self.part.scales(what), self.attributes, self.name)
         return figure if scale == 1 else Figure(figure.value * scale, f"{scale:g} x {figure.how}")
 
 
 class Description:
-    """Components of some files.
+    """The components of some files.
 
     Args:
         files: of Accelergy, inputs or outputs.
@@ -81,7 +81,7 @@ class Description:
         self._areas = [one for file in read for one in getattr(file.ART, "tables", ())]
 
     def energy(self, component: str, action: str, arguments: Values) -> Figure:
-        """Of one action of a component, in pJ.
+        """Return the energy of one action of a component, in pJ.
 
         Args:
             component: its name, with as much of its place before it as tells it from others.
@@ -107,18 +107,18 @@ class Description:
             raise AcceleratorError(f"{component}.{action} has {why}")
         one = self._find(component)
         figure = self._energy(one.part.kind, one.attributes, action, arguments, 0)
-        return one.scaled("energy", figure)
+        return one.scale("energy", figure)
 
     def area(self, component: str) -> Figure:
-        """Of one component, in um2. Raises AcceleratorError: as `energy`."""
+        """Return the area of one component, in um2. Raises AcceleratorError: as `energy`."""
         for table in self._areas:
             if _is(table.name, component):
                 return Figure(number(table.area, component), "Accelergy's ART")
         one = self._find(component)
-        return one.scaled("area", self._area(one.part.kind, one.attributes, 0))
+        return one.scale("area", self._area(one.part.kind, one.attributes, 0))
 
     def node(self, component: str) -> str | None:
-        """The technology of a component, such as "40 nm"; None where no attribute says it."""
+        """Return the technology of a component, such as "40 nm"; None if no attribute says it."""
         nodes = [c.attributes.get("technology") for c in self._components if _is(c.name, component)]
         if not nodes or nodes[0] is None:
             return None
@@ -141,7 +141,7 @@ class Description:
         compound = self._compound(kind, depth)
         if compound is None:
             return Figure(self._table(kind).energy(attributes, action, arguments))
-        names = {**_filled(compound.attributes, attributes), **arguments}
+        names = {**_fill(compound.attributes, attributes), **arguments}
         actions = {one.name: one for one in compound.actions}
         if action not in actions:
             known = near_misses(action, actions)
@@ -161,7 +161,7 @@ class Description:
         compound = self._compound(kind, depth)
         if compound is None:
             return Figure(self._table(kind).area(attributes))
-        names = _filled(compound.attributes, attributes)
+        names = _fill(compound.attributes, attributes)
         parts = []
         for part in compound.subcomponents:
             one = self._area(part.kind, _own(part, names), depth + 1)
@@ -179,24 +179,24 @@ class Description:
         if "/" in kind or not path.is_file():
             classes = [*self._classes, *(path.stem for path in self._tables.glob("*.csv"))]
             raise AcceleratorError(
-                f"class {kind!r} is no compound component and has no table {path}: "
+                f"class {kind!r} is neither a compound component nor has a table {path}: "
                 f"{near_misses(kind, classes)}"
             )
         return read_table(path)
 
 
 def _components(node: Node, place: str, inherited: Values) -> Iterator[_Component]:
-    """Of a level and all below; attributes are handed down."""
+    """Yield the components of a level and all below; attributes are handed down."""
     place = f"{place}{node.name}."
-    attributes = _filled(node.attributes, {}, inherited)
+    attributes = _fill(node.attributes, {}, inherited)
     for part in node.local:
-        yield _Component(place + part.name, part, _filled(part.attributes, {}, attributes))
+        yield _Component(place + part.name, part, _fill(part.attributes, {}, attributes))
     for below in node.subtree:
         yield from _components(below, place, attributes)
 
 
-def _filled(own: Values, given: Values, names: Values | None = None) -> dict[str, Any]:
-    """Attributes of ``own`` where none are ``given``, worked out in any order, beside ``names``."""
+def _fill(own: Values, given: Values, names: Values | None = None) -> dict[str, Any]:
+    """Evaluate attributes, ``given`` over ``own``, in any order, beside ``names``."""
     found = {**(names or {}), **own, **given}
     for _ in own:
         found = {key: value_of(value, {**found, key: None}) for key, value in found.items()}
@@ -204,7 +204,7 @@ def _filled(own: Values, given: Values, names: Values | None = None) -> dict[str
 
 
 def _own(part: Part, names: Values) -> dict[str, Any]:
-    """A part's attributes; the technology is that of the whole where it has none of its own."""
+    """Return a part's attributes; the technology is the whole's where it has none of its own."""
     shared = {key: names[key] for key in ("technology", "latency") if key in names}
     return {**shared, **{key: value_of(value, names) for key, value in part.attributes.items()}}
 
@@ -229,7 +229,7 @@ def _product(factors: Iterable[Any], names: Values, where: str) -> float:
 
 
 def _count(name: str, names: Values, where: str) -> float:
-    """How many a name such as ``lane[0..n-1]`` stands for."""
+    """Return the number of components that a name such as ``lane[0..n-1]`` stands for."""
     match = _RANGE.search(name)
     if match is None:
         return 1
@@ -242,7 +242,7 @@ def _plain(name: str) -> str:
 
 
 def _is(whole: str, name: str) -> bool:
-    """Whether ``name`` is the end of a component's whole name."""
+    """Return whether ``name`` is the end of a component's whole name."""
     return f".{_plain(whole)}".endswith(f".{_plain(name)}")
 
 

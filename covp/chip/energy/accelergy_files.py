@@ -38,12 +38,12 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def scales(self) -> tuple[Any, ...]:
-        """What its energy is multiplied by."""
+        """The factors of its energy."""
         return (self.energy_scale, self.action_share, self.repeat)
 
 
 class User(msgspec.Struct, frozen=True):
-    """What an action does to one subcomponent."""
+    """The calls that an action makes to one subcomponent."""
 
     name: str
     actions: tuple[Call, ...] = ()
@@ -68,7 +68,7 @@ class Part(msgspec.Struct, frozen=True):
     energy_share: Any = 1
 
     def scales(self, what: Literal["area", "energy"]) -> tuple[Any, ...]:
-        """What its area or energy is multiplied by; attributes may have them, too."""
+        """Return the factors of its area or energy; attributes may have them, too."""
         names = (f"{what}_scale", f"{what}_share")
         own = tuple(getattr(self, name) for name in names)
         return own + tuple(self.attributes.get(name, 1) for name in names)
@@ -131,7 +131,7 @@ class _Areas(msgspec.Struct, frozen=True):
 
 
 class File(msgspec.Struct, frozen=True):
-    """What one file describes."""
+    """The content of one file."""
 
     architecture: _Tree | None = None
     compound_components: _Classes | None = None
@@ -149,12 +149,12 @@ def read_files(paths: Iterable[Path]) -> Iterator[File]:
         file = read_as(path, File)
         if file == File():
             keys = ", ".join(File.__struct_fields__)
-            raise AcceleratorError(f"{path}: is no file of Accelergy, which has one of {keys}")
+            raise AcceleratorError(f"{path} is not a file of Accelergy, which has one of {keys}")
         yield file
 
 
 def read_as(path: Path, kind: type[_T]) -> _T:
-    """A YAML file as a structure.
+    """Return a YAML file as a structure.
 
     Raises:
         AcceleratorError: likewise.
@@ -189,7 +189,7 @@ class ClassTable:
     def energy(
         self, attributes: Mapping[str, Any], action: str, arguments: Mapping[str, Any]
     ) -> float:
-        """Of one action, pJ.
+        """Return the energy of one action, in pJ.
 
         Raises:
             AcceleratorError: no row is of it, or several that differ.
@@ -234,7 +234,7 @@ class ClassTable:
 
 
 def read_table(path: Path) -> ClassTable:
-    """A CSV with a head.
+    """Read a CSV with a header.
 
     Raises:
         AcceleratorError: it cannot be read, or has no column of energy or area.
@@ -245,29 +245,29 @@ def read_table(path: Path) -> ClassTable:
     except OSError as error:
         raise AcceleratorError(f"{path}: cannot be read: {error.strerror}") from None
     except (csv.Error, UnicodeDecodeError) as error:
-        raise AcceleratorError(f"{path}: is no CSV: {error}") from None
+        raise AcceleratorError(f"{path} is not a CSV file: {error}") from None
     if not rows or not {*rows[0]} & {*_ENERGY, *_AREA}:
         columns = ", ".join((*_ENERGY, *_AREA))
         raise AcceleratorError(f"{path}: has no rows, or no column of {columns}")
     if any(None in row or None in row.values() for row in rows):
-        raise AcceleratorError(f"{path}: a row has not as many cells as the head")
+        raise AcceleratorError(f"{path}: a row has a different number of cells than the header")
     stripped = ({name.strip(): cell.strip() for name, cell in row.items()} for row in rows)
     return ClassTable(path, tuple(stripped))
 
 
 def number(value: Any, where: str) -> float:
-    """A finite figure of 0 and more. Raises AcceleratorError: it is none."""
+    """Return a finite figure of 0 and more. Raises AcceleratorError: it is none."""
     try:
         figure = float(value)
     except (TypeError, ValueError):
         figure = math.nan
     if isinstance(value, bool) or not 0 <= figure < 1e12:
-        raise AcceleratorError(f"{where}: {value!r:.60} is no number of 0 and more")
+        raise AcceleratorError(f"{where}: {value!r:.60} is not a number of at least 0")
     return figure
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values of an attribute are equal: numbers, with a unit (5ns) or none, or text."""
+    """Return whether two values are equal: numbers, with a unit (5ns) or none, or text."""
     first, second = _quantity(one), _quantity(other)
     if first is None or second is None:
         return str(one).strip() == str(other).strip()
@@ -302,7 +302,7 @@ _LONGEST = 500
 
 
 def value_of(given: Any, names: Mapping[str, Any]) -> Any:
-    """A number where ``given`` is the text of an expression over numbers; else ``given`` itself.
+    """Evaluate ``given`` if it is the text of an expression over numbers; else return it.
 
     Args:
         given: a number, or a text such as "width * n_words", "ceil(log2(depth))" or "45nm".

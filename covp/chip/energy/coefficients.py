@@ -1,7 +1,7 @@
 """`Coefficient` and `Table`: figures of chips and technologies from data files, with their sources.
 
 ``microcontrollers.yaml`` has what a cycle of a chip costs, ``technologies.yaml`` what operations,
-bytes and area cost in a technology. A figure without a source is no coefficient.
+bytes and area cost in a technology. A figure without a source is not a coefficient.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Coefficient:
 
     @property
     def per_cycle(self) -> Coefficient:
-        """In pJ/cycle: uA/MHz times volts is pJ, as charge a cycle times voltage."""
+        """The coefficient in pJ/cycle: uA/MHz times volts, as charge a cycle times voltage."""
         if self.unit != "uA/MHz":
             return self
         assert self.volts is not None, "read_tables demands it"
@@ -93,13 +93,13 @@ class Table:
 
 @functools.cache
 def microcontrollers() -> dict[str, Table]:
-    """What a cycle costs (key "run"), by the name of the chip and its supply."""
+    """Read the cost of a cycle (key "run"), by the name of the chip and its supply."""
     return read_tables(_FOLDER / "microcontrollers.yaml")
 
 
 @functools.cache
 def technologies() -> dict[str, Table]:
-    """What operations, bytes and area cost, by technology."""
+    """Read the cost of operations, bytes and area, by technology."""
     return read_tables(_FOLDER / "technologies.yaml")
 
 
@@ -116,7 +116,7 @@ def read_tables(path: Path) -> dict[str, Table]:
         raise PlatformError(f"{path}: {error}") from None
     for name, table in tables.items():
         if table.volts is None and any(f.unit == "uA/MHz" for f in table.coefficients.values()):
-            raise PlatformError(f"{path}: {name}: uA/MHz says nothing without volts")
+            raise PlatformError(f"{path}: {name}: uA/MHz needs volts")
     return {name: _table(name, table) for name, table in tables.items()}
 
 
@@ -141,7 +141,7 @@ def _table(name: str, table: _Table) -> Table:
 
 
 def find_microcontroller(name: str) -> Table:
-    """A table of `microcontrollers`.
+    """Return a table of `microcontrollers`.
 
     Raises:
         PlatformError: there is none of this name; the text has the nearest.

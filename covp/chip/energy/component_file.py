@@ -56,7 +56,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ComponentFile(msgspec.Struct, frozen=True):
-    """What the file says.
+    """The content of a component file.
 
     Attributes:
         energy: of a multiply-accumulate and a byte, each with technology, parts and citation.
@@ -89,30 +89,30 @@ def read_component_file(path: str | Path) -> ComponentFile:
 def _energy(file: _File, known: Description) -> UnitEnergy:
     mac = known.energy(file.mac.component, file.mac.action, file.mac.arguments)
     many = f" of {file.mac.macs:g} MACs" if file.mac.macs != 1 else ""
-    cited = [_cited(known, file.mac.component, f".{file.mac.action}{many}", mac, "pJ")]
+    cited = [_cite(known, file.mac.component, f".{file.mac.action}{many}", mac, "pJ")]
     per_byte = 0.0
     if file.byte is not None:
         one = file.byte
         moved = known.energy(one.component, one.action, one.arguments)
         per_byte = moved.value / one.bytes
         text = f".{one.action} of {one.bytes:g} bytes"
-        cited.append(_cited(known, one.component, text, moved, "pJ"))
+        cited.append(_cite(known, one.component, text, moved, "pJ"))
     return UnitEnergy(mac.value / file.mac.macs, per_byte, _source(file, cited))
 
 
 def _area(file: _File, known: Description) -> UnitArea:
     mac = known.area(file.mac.component)
-    cited = [_cited(known, file.mac.component, "", mac, "um2")]
+    cited = [_cite(known, file.mac.component, "", mac, "um2")]
     per_kb = 0.0
     if file.memory is not None:
         memory = known.area(file.memory.component)
         per_kb = memory.value / file.memory.kilobytes
         text = f" of {file.memory.kilobytes:g} KB"
-        cited.append(_cited(known, file.memory.component, text, memory, "um2"))
+        cited.append(_cite(known, file.memory.component, text, memory, "um2"))
     return UnitArea(mac.value, per_kb, _source(file, cited))
 
 
-def _cited(known: Description, component: str, what: str, figure: Figure, unit: str) -> str:
+def _cite(known: Description, component: str, what: str, figure: Figure, unit: str) -> str:
     """Technology, value and parts of one figure."""
     node = known.node(component)
     how = f" ({figure.how})" if figure.how else ""

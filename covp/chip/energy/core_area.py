@@ -40,13 +40,13 @@ class CoreArea(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def core_areas() -> dict[str, CoreArea]:
-    """All that come with covp, by the name of the folder: a core, or a variant of one."""
+    """Return all that come with covp, by the name of the folder: a core, or a variant of one."""
     folders = sorted(path.parent for path in cores_dir().glob("*/area.yaml"))
     return {folder.name: area for folder in folders if (area := _read(folder))}
 
 
 def core_area(core: Core) -> CoreArea | None:
-    """The size of a core; None where its RTL is not public or was not synthesized.
+    """Return the size of a core; None where its RTL is not public or was not synthesized.
 
     Raises:
         PlatformError: the file says it wrongly.

@@ -29,7 +29,7 @@ class CoreEnergy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pj_per_sleep_cycle: Picojoules | None = None
 
     def problem(self) -> str | None:
-        """The first broken rule, as the text after "energy"; or None."""
+        """Return the first broken rule, as the text after "energy"; or None."""
         if bool(self.table) == (self.pj_per_cycle is not None):
             return ": needs either table or pj_per_cycle"
         own = self.pj_per_cycle is not None or self.pj_per_sleep_cycle is not None

@@ -14,13 +14,13 @@ FILE_SUFFIXES = (".yaml", ".yml")
 
 
 def technology_names() -> tuple[str, ...]:
-    """The technologies that units can name, ``none`` among them."""
+    """Return the technologies that units can name, ``none`` among them."""
     keys = {"mac_int8", "mac_int8_area"}
     return (NONE, *(t.name for t in technologies().values() if keys & t.coefficients.keys()))
 
 
 def component_file(text: str) -> str:
-    """The absolute path of a component file, see `covp.chip.energy.component_file`; it is read.
+    """Read a component file, see `covp.chip.energy.component_file`; return its absolute path.
 
     Raises:
         ValueError: it is wrong, or the text is neither a path of one nor a technology.
@@ -37,7 +37,7 @@ def component_file(text: str) -> str:
 
 
 def energy_in(technology: str) -> UnitEnergy | None:
-    """The energy of an int8 unit in a technology; None where its table has none.
+    """Return the energy of an int8 unit in a technology; None where its table has none.
 
     Args:
         technology: one of `technology_names`, or the path of a component file.
@@ -55,7 +55,7 @@ def energy_in(technology: str) -> UnitEnergy | None:
 
 
 def area_in(technology: str) -> UnitArea | None:
-    """The area of an int8 unit in a technology; None where its table or file has none."""
+    """Return the area of an int8 unit in a technology; None where its table or file has none."""
     if technology.endswith(FILE_SUFFIXES):
         return read_component_file(technology).area
     table = technologies().get(technology)

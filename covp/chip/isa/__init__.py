@@ -34,7 +34,7 @@ class Isa:
 
     @classmethod
     def parse(cls, text: str) -> Isa:
-        """The instruction set of "rv32imc" or "armv7e-m+dsp+fpu".
+        """Return the instruction set of "rv32imc" or "armv7e-m+dsp+fpu".
 
         Raises:
             PlatformError: there is no such profile or extension.
@@ -56,23 +56,23 @@ class Isa:
 
     @property
     def name(self) -> str:
-        """As `parse` takes it."""
+        """The name that `parse` takes."""
         if self.architecture == "riscv":
             return "rv32" + "".join(letter for letter in "imafc" if letter in self.extensions)
         return "+".join((self.profile, *sorted(self.extensions)))
 
     def has(self, extension: str) -> bool:
-        """Whether the core implements the extension."""
+        """Return whether the core implements the extension."""
         return extension in self.extensions
 
     @property
     def is_armv6m(self) -> bool:
-        """Whether this is the small profile: Cortex-M0, M0+."""
+        """True if this is the small profile: Cortex-M0, M0+."""
         return self.profile == "armv6-m"
 
     @property
     def counts_cycles(self) -> bool:
-        """Whether the core can have a cycle counter: DWT_CYCCNT (Armv7-M and later) or mcycle."""
+        """True if the core can have a cycle counter: DWT_CYCCNT (Armv7-M and later) or mcycle."""
         return self.architecture != "x86" and not self.is_armv6m
 
     @property

@@ -18,8 +18,8 @@ class Architecture:
         word: bytes of a register that a function saves.
         elf_machine: number in ELF files (e_machine).
         arguments: names of the registers of the first integer arguments; results are in the first.
-        follows_call: whether so many bytes before an address end in a call instruction.
-        longest_call: so many bytes.
+        follows_call: whether the ``longest_call`` bytes before an address end in a call.
+        longest_call: bytes of the longest call instruction.
         kept: names of the registers that a function has to leave as they were, the sp among them.
         scratch: names of those that hold nothing when a function is entered.
         floats: names of the single-precision registers by number.
@@ -57,5 +57,5 @@ class Architecture:
         return (*self.registers, *pc, *filter(None, [self.status]))
 
     def emulator_name(self, register: str) -> str:
-        """The name of the emulator's constant of a register, such as UC_RISCV_REG_X2 of "sp"."""
+        """Return the emulator's name of a register's constant, such as UC_RISCV_REG_X2 of "sp"."""
         return self.emulator + self.emulator_names.get(register, register.upper())

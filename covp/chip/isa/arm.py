@@ -8,7 +8,7 @@ from covp.chip.isa.architecture import Architecture
 
 
 def _follows_call(before: bytes) -> bool:
-    """BL and BLX (DDI0403E A7.7.18, A7.7.19)."""
+    """Return whether the bytes before end in BL or BLX (DDI0403E A7.7.18, A7.7.19)."""
     first, second = (int.from_bytes(before[at : at + 2], "little") for at in (0, 2))
     is_bl = first & 0xF800 == 0xF000 and second & 0xD000 == 0xD000
     return is_bl or second & 0xFF87 == 0x4780
@@ -40,7 +40,7 @@ NO_FPU_FRAME, PADDED = 1 << 4, 1 << 9
 
 
 def exception_frame_bytes(how: int, status: int) -> int:
-    """The size in bytes of what was stacked.
+    """Return the size in bytes of what was stacked.
 
     Args:
         how: EXC_RETURN; 0: it is not known, and the frame has no floats.

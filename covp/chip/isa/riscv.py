@@ -11,7 +11,7 @@ _SAVED = tuple(f"s{number}" for number in range(12))
 
 
 def _follows_call(before: bytes) -> bool:
-    """JAL and JALR that write ra or t0, C.JAL and C.JALR."""
+    """Return whether the bytes before end in JAL or JALR to ra or t0, C.JAL or C.JALR."""
     word, half = (int.from_bytes(before[-size:], "little") for size in (4, 2))
     is_jump = word & 0x7F in (0x6F, 0x67) and word >> 7 & 31 in (1, 5)
     return is_jump or half & 0xE003 == 0x2001 or (half & 0xF07F == 0x9002 and half & 0xF80 != 0)

@@ -7,7 +7,7 @@ from covp.chip.isa.architecture import Architecture
 
 
 def _follows_call(before: bytes) -> bool:
-    """CALL rel32 (E8), or FF /2 of 2 to 7 bytes."""
+    """Return whether the bytes before end in CALL rel32 (E8), or FF /2 of 2 to 7 bytes."""
     indirect = (before[-n] == 0xFF and before[1 - n] >> 3 & 7 == 2 for n in range(2, 8))
     return before[-5] == 0xE8 or any(indirect)
 

@@ -5,7 +5,7 @@ accelerators. Every mistake is rejected with the file, the key and the reason.
 """
 
 from covp.chip.platform_file.further_cores import FIRST, FurtherCore
-from covp.chip.platform_file.memory import Region, WaitStates, joined, parse_size
+from covp.chip.platform_file.memory import Region, WaitStates, join_regions, parse_size
 from covp.chip.platform_file.model import Platform
 from covp.chip.platform_file.parts import AcceleratorSlot, Firmware, OpenOcd, PeripheralConfig, Qemu
 from covp.chip.platform_file.reader import (
@@ -31,7 +31,7 @@ __all__ = [
     "WaitStates",
     "every_platform",
     "first_problem",
-    "joined",
+    "join_regions",
     "load_platform",
     "parse_size",
     "platform_aliases",

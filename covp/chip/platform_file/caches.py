@@ -50,7 +50,7 @@ class Cache(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prefetch: bool = False
 
     def transfer_cycles(self, wait_states: int) -> int:
-        """Cycles until a missing line is there.
+        """Return the cycles until a missing line is there.
 
         Args:
             wait_states: of a transfer.
@@ -61,12 +61,12 @@ class Cache(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def fetches(self) -> bool:
-        """Whether instructions are fetched through it."""
+        """True if instructions are fetched through it."""
         return self.holds != "data"
 
     @property
     def has_data(self) -> bool:
-        """Whether loads and stores go through it."""
+        """True if loads and stores go through it."""
         return self.holds != "fetch"
 
 
@@ -83,14 +83,14 @@ class GhostCache(NamedTuple):
 
 
 def cache_problem(cache: Cache, size: int) -> str | None:
-    """The rule that a cache's shape breaks, as the text after its key; None where it breaks none.
+    """Return the rule that a cache's shape breaks, as the text after its key; or None.
 
     Args:
         cache: as in the platform file.
         size: its bytes.
     """
     if cache.line & (cache.line - 1):
-        return f".line: {cache.line} is no power of two"
+        return f".line: {cache.line} is not a power of two"
     sets, rest = divmod(size, cache.line * cache.ways)
     if rest or not sets or sets & (sets - 1):
         return (

@@ -41,7 +41,7 @@ class FurtherCore(
 def cores_problem(
     cores: Sequence[FurtherCore], shared: Sequence[str], kinds: Mapping[str, str], clock_hz: int
 ) -> str | None:
-    """The first broken rule on further cores and shared memory, as "key: reason"; or None.
+    """Return the first broken rule on further cores and shared memory, as "key: reason"; or None.
 
     Args:
         cores, shared, clock_hz: of the platform.
@@ -62,7 +62,7 @@ def cores_problem(
         except PlatformError as error:
             return f"{key}.core: {error}"
         if clock_hz % core.clock_divider:
-            return f"{key}.clock_divider: clock_hz {clock_hz} is no multiple of it"
+            return f"{key}.clock_divider: clock_hz {clock_hz} is not a multiple of it"
         problem = _claim(taken, f"core {core.name}", core.memory, kinds)
         if problem:
             return f"{key}.memory: {problem}"

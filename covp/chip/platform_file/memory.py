@@ -60,17 +60,17 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         return both if isinstance(both, WaitStates) else WaitStates(both, both)
 
     def holds(self, address: int, size: int = 1) -> bool:
-        """Whether all of ``size`` bytes from ``address`` lie in the region."""
+        """Return whether all of ``size`` bytes from ``address`` lie in the region."""
         return self.start <= address and address + size <= self.end
 
     def overlaps(self, other: Region) -> bool:
-        """Whether the two have bytes in common."""
+        """Return whether the two have bytes in common."""
         return self.start < other.end and other.start < self.end
 
 
 @functools.lru_cache(maxsize=256)
 def parse_size(size: int | str) -> int:
-    """Bytes of 4096, "320K", "1M", "64 KiB".
+    """Return the bytes of a size such as 4096, "320K", "1M" or "64 KiB".
 
     Raises:
         ValueError: not a size.
@@ -85,8 +85,10 @@ def parse_size(size: int | str) -> int:
     return int(match[1]) * (1024 if match[2][0] in "Kk" else 1024 * 1024)
 
 
-def joined(memory: tuple[Region, ...], apart: Collection[str] = frozenset()) -> tuple[Region, ...]:
-    """Regions that lie next to each other and are alike as one, such as two banks of a flash.
+def join_regions(
+    memory: tuple[Region, ...], apart: Collection[str] = frozenset()
+) -> tuple[Region, ...]:
+    """Join regions that are adjacent and alike, such as two banks of a flash.
 
     It stands where its first part was listed; its name is those of the parts in the order of their
     addresses, joined by "_".
@@ -109,7 +111,7 @@ def joined(memory: tuple[Region, ...], apart: Collection[str] = frozenset()) -> 
 
 
 def continues(lower: Region, upper: Region) -> bool:
-    """Whether the second one follows the first without a gap or a difference."""
+    """Return whether the second one follows the first without a gap or a difference."""
     return _likeness(lower) == _likeness(upper) and lower.end == upper.start
 
 

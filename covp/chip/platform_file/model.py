@@ -33,7 +33,7 @@ class Platform(
         clock_hz: core clock; turns cycles into seconds.
         memory: regions that do not overlap; at least one flash and one ram. Programs go to the
             first of each kind, and what does not fit there to the next. Regions of one kind
-            without a gap between them are one (`joined`).
+            without a gap between them are one (`join_regions`).
         caches: between the core and the regions that name them.
         stack: bytes of stack, at the low end of the first ram so that an overflow leaves the
             memory map and faults.
@@ -76,7 +76,7 @@ class Platform(
     @property
     def core(self) -> Core:
         """The core's data."""
-        return _timed(find_core(self.core_name), self.timing)
+        return _with_timing(find_core(self.core_name), self.timing)
 
     @property
     def flash(self) -> Region:
@@ -108,7 +108,7 @@ class Platform(
         return tuple(region for region in self.memory if region.name not in named)
 
     def seen_by(self, core: str) -> Platform:
-        """The platform as a core sees it: its own memory first, then all other.
+        """Return the platform as a core sees it: its own memory first, then all other.
 
         Args:
             core: one of `core_names`.
@@ -124,7 +124,7 @@ class Platform(
         )
 
     def for_core(self, core: str) -> Platform:
-        """The platform of a core's programs: with its own memory alone, and its clock.
+        """Return the platform of a core's programs: with its own memory alone, and its clock.
 
         Args:
             core: one of `core_names`.
@@ -154,7 +154,7 @@ class Platform(
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether cycles leave out a flash's wait states, as the file does not give them."""
+        """True if cycles leave out a flash's wait states, as the file does not give them."""
         return any(r.kind == "flash" and r.wait_states is None for r in self.memory)
 
     @property
@@ -185,7 +185,7 @@ class Platform(
 
     @property
     def wait_states(self) -> str:
-        """What every figure of cycles has to say of the memory, e.g. "zero wait states"."""
+        """The note on memory that belongs to every figure of cycles, e.g. "zero wait states"."""
         waits = {region.name: region.waits for region in self.memory}
         each = ", ".join(f"{name} {wait.fetch}/{wait.data}" for name, wait in waits.items())
         has_some = any(wait != _NO_WAITS for wait in waits.values())
@@ -204,18 +204,18 @@ class Platform(
         return parse_size(self.stack)
 
     def region_of(self, address: int, size: int = 1) -> Region | None:
-        """The memory region that holds all of ``size`` bytes from ``address``, or None."""
+        """Return the memory region that holds all of ``size`` bytes from ``address``, or None."""
         return next((region for region in self.memory if region.holds(address, size)), None)
 
 
 def _seen_line(config: PeripheralConfig, core: str) -> PeripheralConfig:
-    """A peripheral as a core sees it; a line that leads to another core is not connected."""
+    """Return a peripheral as a core sees it; a line that leads to another core is not connected."""
     return msgspec.structs.replace(
         config, core=FIRST, irq=config.irq if config.core == core else None
     )
 
 
 @functools.lru_cache(maxsize=64)
-def _timed(core: Core, timing: str | None) -> Core:
-    """A core with another timing model."""
+def _with_timing(core: Core, timing: str | None) -> Core:
+    """Return a core with another timing model."""
     return core if timing is None else dataclasses.replace(core, timing=timing)

@@ -1,4 +1,4 @@
-"""What else a platform file lists: peripherals, accelerators' slots, QEMU, OpenOCD, firmware."""
+"""Further parts of a platform file: peripherals, accelerators' slots, QEMU, OpenOCD, firmware."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PeripheralConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AcceleratorSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where accelerators named at run time are mapped, one every ``stride`` bytes.
+    """Addresses for accelerators named at run time, one every ``stride`` bytes.
 
     The first one's interrupt is line ``irq``, the next one's the following line.
     """
@@ -48,7 +48,7 @@ class Qemu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OpenOcd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to reach the real board.
+    """The OpenOCD configuration of the real board.
 
     ``board`` is OpenOCD's stock configuration file; ``commands`` run before its ``init``,
     ``init`` after it, such as clocks and flash wait states.

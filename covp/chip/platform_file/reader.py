@@ -12,7 +12,7 @@ from covp.base.installed import PLATFORMS, find_brought, single
 from covp.base.struct_errors import readable
 from covp.base.yaml_files import read_yaml
 from covp.chip.cores import is_core_path, timing_file
-from covp.chip.platform_file.memory import joined
+from covp.chip.platform_file.memory import join_regions
 from covp.chip.platform_file.model import Platform
 from covp.chip.platform_file.rules import first_problem
 from covp.chip.platform_file.unknown import advice
@@ -23,17 +23,17 @@ _ALIASES = re.compile(r"^aliases: \[(.+)\]$", re.MULTILINE)
 
 
 def platforms_dir() -> Path:
-    """The folder of the platform files that come with covp."""
+    """Return the folder of the platform files that come with covp."""
     return Path(__file__).parents[2] / "platforms"
 
 
 def platform_names() -> list[str]:
-    """Names of the platforms there are: covp's, `platform_aliases`, those of other packages."""
+    """Return the names of all platforms: covp's, `platform_aliases`, those of other packages."""
     return sorted({*_file_names(), *platform_aliases(), *single(PLATFORMS)})
 
 
 def every_platform() -> list[Platform]:
-    """The platforms there are, each once, without this machine."""
+    """Return the platforms there are, each once, without this machine."""
     others = {"host", *platform_aliases()}
     return [load_platform(name) for name in platform_names() if name not in others]
 
@@ -44,7 +44,7 @@ def _file_names() -> set[str]:
 
 @functools.cache
 def platform_aliases() -> dict[str, str]:
-    """Further names of the platforms that come with covp, with the name of the platform."""
+    """Return further names of covp's platforms, with the name of the platform."""
     found: dict[str, str] = {}
     for path in platforms_dir().glob("*.yaml"):
         # the line alone: to parse all files takes three tenths of a second
@@ -54,7 +54,7 @@ def platform_aliases() -> dict[str, str]:
 
 
 def load_platform(name: str | Path | Platform) -> Platform:
-    """A platform by name or by the path of its YAML file.
+    """Return a platform by name or by the path of its YAML file.
 
     By an alias it is the same platform with that name, so that results bear the requested name.
 
@@ -100,11 +100,13 @@ def read_platform(path: Path) -> Platform:
     problem = first_problem(platform)
     if problem:
         raise PlatformError(f"{path}: {problem[:_LONGEST]}")
-    return msgspec.structs.replace(platform, memory=joined(platform.memory, platform.named_memory))
+    return msgspec.structs.replace(
+        platform, memory=join_regions(platform.memory, platform.named_memory)
+    )
 
 
 def _with_paths(platform: Platform, folder: Path) -> Platform:
-    """With whole paths: those in a platform file begin at its folder."""
+    """Complete the paths in a platform file, which begin at its folder."""
 
     def core(name: str) -> str:
         return str(folder / name) if is_core_path(name) else name

@@ -16,7 +16,7 @@ _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9_.+-]*$")
 
 
 def first_problem(platform: Platform) -> str | None:
-    """The first broken rule that types cannot express, as "key: reason"; or None."""
+    """Return the first broken rule that types cannot express, as "key: reason"; or None."""
     for key, name in (("name", platform.name), *(("aliases", name) for name in platform.aliases)):
         if not _NAME.match(name):
             return f"{key}: {name!r} must start with a letter and hold no spaces"
@@ -55,7 +55,7 @@ def _cores_problem(platform: Platform) -> str | None:
 
 
 def _stack_problem(platform: Platform, apart: Collection[str]) -> str | None:
-    """The broken rule on the stack of the first core; regions ``apart`` are joined with none."""
+    """Return the broken rule on the first core's stack; regions ``apart`` are joined with none."""
     try:
         stack = parse_size(platform.stack)
     except ValueError as error:
@@ -106,7 +106,7 @@ def _cached_twice(platform: Platform) -> str | None:
 
 
 def _extent_problem(region: Region) -> str | None:
-    """The broken rule on name, start and size, as the text after the region's key."""
+    """Return the broken rule on name, start and size, as the text after the region's key."""
     if not _is_name(region.name):
         return f".name: {region.name!a:.80} must be one line of printable characters, 60 at most"
     try:
@@ -125,7 +125,7 @@ def _is_name(text: str) -> bool:
 
 
 def _clash(region: Region, earlier: tuple[Region, ...]) -> str | None:
-    """The name or address that an earlier region has too, as the text after the region's key."""
+    """Return the name or address that an earlier region has too, as text after the region's key."""
     for other in earlier:
         if region.name == other.name:
             return f".name: {region.name!r} is used twice"

@@ -17,7 +17,7 @@ _SHARED = 4
 
 
 def advice(name: str, known: Sequence[str], folder: Path) -> str:
-    """What follows "unknown platform ...:".
+    """Return the text that follows "unknown platform ...:".
 
     Args:
         name: as it was typed.
@@ -40,14 +40,14 @@ def advice(name: str, known: Sequence[str], folder: Path) -> str:
     command = f"`covp new platform {wanted} --core {core or 'CORE'} --flash SIZE --ram SIZE`"
     if core is not None:
         return f"its core is near {core}; {command} writes its file"
-    near = [each for each in known if _shared(name, each) > _SHARED]
+    near = [each for each in known if _shared_letters(name, each) > _SHARED]
     near.sort(key=lambda each: -_likeness(name, each))
     start = f"did you mean {' or '.join(near[:3])}? " if near else ""
     return f"{start}`covp platforms` lists those that there are; {command} writes another"
 
 
 def _longer(name: str, known: Sequence[str]) -> list[str]:
-    """Names that the name is the beginning of, or that it holds; those most like it."""
+    """Return the names that the name is the beginning of, or that it holds; those most like it."""
     plain = _letters(name)
     found = [
         each
@@ -60,7 +60,7 @@ def _longer(name: str, known: Sequence[str]) -> list[str]:
 
 
 def nearest_core(name: str, folder: Path) -> tuple[str | None, str | None]:
-    """The core of covp's that is nearest to a chip's, or the core that covp has none for.
+    """Return the core of covp's that is nearest to a chip's, or the core that covp has none for.
 
     Returns:
         The core's name and None, or None and what the chip has; both None for an unknown chip.
@@ -74,7 +74,7 @@ def nearest_core(name: str, folder: Path) -> tuple[str | None, str | None]:
 
 @functools.cache
 def _chips(folder: Path) -> tuple[tuple[str, str | None, str | None], ...]:
-    """The table: how names begin, the core of covp's, the core that is none."""
+    """Return the table: how names begin, the core of covp's, the core that is none."""
     rows = []
     for line in (folder / "chips.txt").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -87,8 +87,8 @@ def _letters(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
 
 
-def _shared(one: str, other: str) -> int:
-    """Letters in a row that both names have."""
+def _shared_letters(one: str, other: str) -> int:
+    """Count the letters in a row that both names have."""
     one, other = _letters(one), _letters(other)
     match = difflib.SequenceMatcher(None, one, other, False).find_longest_match()
     return match.size

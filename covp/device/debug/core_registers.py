@@ -26,7 +26,7 @@ _COUNTERS = (*COUNTER_CSRS, 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC82)
 
 
 class CoreRegisters:
-    """Reads and writes registers of a device that is halted.
+    """The registers of a device that is halted.
 
     Names: r0..r12, sp, lr, pc, xpsr, msp, psp, control, primask, basepri, faultmask, fpscr,
     s0..s31 on Arm; zero, ra, sp ... t6, pc, f0..f31, csr0x300 and so on on RISC-V.
@@ -49,7 +49,7 @@ class CoreRegisters:
         return (*self._ids, *self._counters, *sorted(self._constants))
 
     def read(self, name: str) -> int:
-        """32 bits. Raises DeviceError: no such register."""
+        """Return the register's 32 bits. Raises DeviceError: no such register."""
         if name in self._constants:
             return self._constants[name]
         if name in self._counters:

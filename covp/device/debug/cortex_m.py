@@ -22,11 +22,11 @@ class _Unit(Protocol):
     """A page of registers."""
 
     def read(self, offset: int) -> int | None:
-        """The word at an offset; None: it is the device's."""
+        """Return the word at an offset; None: it is the device's."""
         ...
 
     def write(self, offset: int, value: int) -> bool:
-        """Whether the write ends here and does not go on to the device."""
+        """Handle a write; return whether it ends here and does not go on to the device."""
         ...
 
 
@@ -46,7 +46,7 @@ class CortexMDebug:
         control: run control and core registers, for probes that have commands for them.
 
     Raises:
-        DeviceError: the core is no Cortex-M.
+        DeviceError: the core is not a Cortex-M.
     """
 
     def __init__(self, target: DebugTarget, log: Callable[[str], None] = lambda line: None) -> None:
@@ -66,7 +66,7 @@ class CortexMDebug:
             self._units[_DBGMCU] = _ChipSupport()
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError where a bus access would fail."""
+        """Read ``size`` bytes from ``address``. Raises DeviceError where a bus access would."""
         self.control.look()
         if not self._touches(address, size):
             return self.target.read_memory(address, size)
@@ -85,7 +85,7 @@ class CortexMDebug:
             self._write_word(address + at, int.from_bytes(data[at : at + 4], "little"))
 
     def reset(self) -> None:
-        """A system reset, as by a pulse on the reset line."""
+        """Reset the system, as a pulse on the reset line does."""
         self.control.reset()
 
     def _touches(self, address: int, size: int) -> bool:
@@ -111,7 +111,7 @@ class CortexMDebug:
                 raise  # reserved registers of a component ignore writes
 
     def _device_word(self, address: int) -> int:
-        """The device's own register; reserved ones of a component read 0."""
+        """Read the device's own register; reserved ones of a component read 0."""
         try:
             return int.from_bytes(self.target.read_memory(address, 4), "little")
         except DeviceError:

@@ -58,7 +58,7 @@ class BreakpointUnit:
         self._comparators = [0] * (self._code + literals)
 
     def read(self, offset: int) -> int | None:
-        """The register at an offset; None where there is none."""
+        """Return the register at an offset; None where there is none."""
         if offset == 0:
             return self._identity | self._enabled
         number = (offset - _FP_COMP) // 4
@@ -67,7 +67,7 @@ class BreakpointUnit:
         return self._component.register(offset)
 
     def write(self, offset: int, value: int) -> bool:
-        """Whether there is such a register; FP_CTRL needs its key bit."""
+        """Write a register and return whether there is one; FP_CTRL needs its key bit."""
         number = (offset - _FP_COMP) // 4
         if offset == 0:
             if value & _KEY:
@@ -109,7 +109,7 @@ class WatchpointUnit:
         self._matched: set[int] = set()
 
     def read(self, offset: int) -> int | None:
-        """The register at an offset; None where it is not the comparators'."""
+        """Return the register at an offset; None where it is not the comparators'."""
         if offset == _DWT_CTRL:
             return self._device_word(offset) & 0x0FFFFFFF | len(self._comparators) << 28
         place = self._place(offset)
@@ -123,7 +123,7 @@ class WatchpointUnit:
         return value
 
     def write(self, offset: int, value: int) -> bool:
-        """Whether it is a comparator's register."""
+        """Write a comparator's register and return whether it is one."""
         place = self._place(offset)
         if place is None:
             return False
@@ -136,7 +136,7 @@ class WatchpointUnit:
         return True
 
     def note(self, hit: WatchHit) -> None:
-        """The core was stopped by this access: MATCHED of the comparators that saw it."""
+        """Set MATCHED of the comparators that saw the access that stopped the core."""
         for number, comparator in enumerate(self._comparators):
             for address, size, _ in self._data(*comparator):
                 if address < hit.address + hit.size and hit.address < address + size:

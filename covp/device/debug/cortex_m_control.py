@@ -76,13 +76,13 @@ class DebugControl:
         self._control = 0  # C_DEBUGEN, C_MASKINTS and C_SNAPSTALL
         self._catches = self._events = self._transfer = 0
         self._reset_seen = self._held = self._halt_after_reset = False
-        self._ran = not target.halted
+        self._ran = not target.is_halted
         self._retired = 0
 
     # -- the registers ------------------------------------------------------------------------
 
     def read(self, offset: int) -> int | None:
-        """The register at an offset of the system control space; None: it is the device's."""
+        """Return a register of the system control space by its offset; None: it is the device's."""
         if offset == _DHCSR:
             return self._status()
         if offset == _DFSR:
@@ -96,7 +96,7 @@ class DebugControl:
         return self._ids.scs.register(offset)
 
     def write(self, offset: int, value: int) -> bool:
-        """Whether the device has nothing to do with it."""
+        """Write a register and return whether the device has nothing to do with it."""
         if offset == _DHCSR:
             self._steer(value)
         elif offset == _DCRSR:
@@ -122,7 +122,7 @@ class DebugControl:
         if self._reset_seen:  # a read clears it
             self._reset_seen = self._held
             value |= _S_RESET_ST
-        if not self._target.halted:
+        if not self._target.is_halted:
             return value | _S_RETIRE_ST
         retired = self._target.device.instructions
         if retired != self._retired:
@@ -131,7 +131,7 @@ class DebugControl:
         return value
 
     def _steer(self, value: int) -> None:
-        """DHCSR was written."""
+        """Handle a write to DHCSR."""
         if value >> 16 != _DEBUG_KEY:
             return
         self._control = value & _C_KEPT
@@ -141,7 +141,7 @@ class DebugControl:
         elif debugging and value & _C_HALT:
             self._target.halt()
             self.look()
-        elif self._target.halted:
+        elif self._target.is_halted:
             if debugging and value & _C_STEP:
                 self._target.step()
                 self._note(self._target.reason)
@@ -149,7 +149,7 @@ class DebugControl:
                 self._resume()
 
     def _move(self, value: int) -> None:
-        """DCRSR was written: a core register goes to DCRDR, or the other way."""
+        """Handle a write to DCRSR: move a core register to DCRDR, or the other way."""
         if not self._is_halted:
             return
         if value & _REGWNR:
@@ -158,7 +158,7 @@ class DebugControl:
             self._transfer = self.read_core_register(value & 0x7F)
 
     def _requests_reset(self, value: int) -> bool:
-        """AIRCR was written."""
+        """Handle a write to AIRCR."""
         if value >> 16 == _RESET_KEY and value & (_SYSRESETREQ | _VECTRESET):
             self.reset()
             return True
@@ -167,10 +167,10 @@ class DebugControl:
     # -- core registers -----------------------------------------------------------------------
 
     def read_core_register(self, number: int) -> int:
-        """A register by its DCRSR.REGSEL number; one that the core does not have is 0."""
+        """Return a register by its DCRSR.REGSEL number; one that the core does not have is 0."""
         if number == _PACKED:
-            return sum(self._named(name) << 8 * n for n, name in enumerate(_PACKED_NAMES))
-        value = self._named(_CORE_REGISTERS.get(number, ""))
+            return sum(self._read_or_zero(name) << 8 * n for n, name in enumerate(_PACKED_NAMES))
+        value = self._read_or_zero(_CORE_REGISTERS.get(number, ""))
         return value & ~1 if number == _PC else value
 
     def write_core_register(self, number: int, value: int) -> None:
@@ -182,14 +182,14 @@ class DebugControl:
         for name in names.keys() & set(self._target.register_names):
             self._target.write_register(name, names[name])
 
-    def _named(self, name: str) -> int:
+    def _read_or_zero(self, name: str) -> int:
         has = name in self._target.register_names
         return self._target.read_register(name) if has else 0
 
     # -- run control --------------------------------------------------------------------------
 
     def drive_reset(self, low: bool) -> None:
-        """The reset line: low holds the core in reset, high releases it."""
+        """Set the reset line: low holds the core in reset, high releases it."""
         if low and not self._held:
             self._reset()
             self._held = True
@@ -198,14 +198,14 @@ class DebugControl:
             self._leave_reset()
 
     def reset(self) -> None:
-        """A system reset; with VC_CORERESET the core halts before the first instruction."""
+        """Reset the system; with VC_CORERESET the core halts before the first instruction."""
         if not self._held:
             self._reset()
             self._leave_reset()
 
     def look(self) -> None:
         """Note a halt since the last call, and its reason; called at every access."""
-        if not self._target.halted:
+        if not self._target.is_halted:
             self._ran = True
         elif self._ran:
             self._ran = False
@@ -213,7 +213,7 @@ class DebugControl:
 
     @property
     def _is_halted(self) -> bool:
-        return self._target.halted and not self._held
+        return self._target.is_halted and not self._held
 
     def _resume(self) -> None:
         self._ran = True
@@ -236,7 +236,7 @@ class DebugControl:
             self._resume()
 
     def _note(self, reason: HaltReason) -> None:
-        """The core halted."""
+        """Note that the core halted."""
         self._events |= _EVENTS[reason]
         if reason is HaltReason.WATCHPOINT and self._target.watch_hit is not None:
             self._watchpoints.note(self._target.watch_hit)

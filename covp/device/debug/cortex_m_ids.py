@@ -114,7 +114,10 @@ _SERIAL_WIRE = {"stm32h7": 0x6BA02477}
 
 
 def core_ids(platform: Platform) -> CoreIds:
-    """Its core's identification. Raises DeviceError: a core without Arm's debug registers."""
+    """Return the identification of the platform's core.
+
+    Raises:
+        DeviceError: the core has no debug registers of Arm's."""
     core = platform.core
     if core.architecture != "arm" or core.unicorn_cpu not in _BY_CPU:
         raise DeviceError(f"core {core.name} has no Cortex-M debug registers; use a Cortex-M core")

@@ -26,11 +26,11 @@ class Memory(Protocol):
     """The address space that the access port reaches."""
 
     def read(self, address: int, size: int) -> bytes:
-        """Raises DeviceError where nothing is."""
+        """Read bytes. Raises DeviceError where nothing is."""
         ...
 
     def write(self, address: int, data: bytes) -> None:
-        """Raises DeviceError where nothing is."""
+        """Write bytes. Raises DeviceError where nothing is."""
         ...
 
 
@@ -52,7 +52,7 @@ class MemAp:
         self._tar = 0
 
     def read(self, register: int) -> int:
-        """An AP register. Raises DeviceError: the access failed."""
+        """Return an AP register. Raises DeviceError: the access failed."""
         if register == _DRW:
             return self._transfer(None)
         if _BD <= register < _BD + 16:
@@ -80,7 +80,7 @@ class MemAp:
         return int.from_bytes(self._memory.read(address, 4), "little")
 
     def _transfer(self, value: int | None) -> int:
-        """DRW: one access, or with packed increment a word's worth; bytes in their lanes."""
+        """Access DRW: once, or with packed increment a word's worth; bytes in their lanes."""
         size = 1 << min(self._csw & 7, 2)
         increment = self._csw >> 4 & 3
         count = 4 // size if increment == 2 else 1
@@ -122,11 +122,11 @@ class JtagDp:
         self.reset()
 
     def reset(self) -> None:
-        """The instruction is IDCODE; the registers are kept."""
+        """Set the instruction to IDCODE; registers are kept."""
         self._instruction = _IDCODE
 
     def set_instruction(self, value: int) -> None:
-        """See `Tap`."""
+        """Set the instruction (Update-IR)."""
         self._instruction = value
 
     def capture(self) -> tuple[int, int]:
@@ -138,7 +138,7 @@ class JtagDp:
         return 0, 1
 
     def update(self, value: int) -> None:
-        """A transfer: bit 0 reads, then A[3:2], then 32 bits of data."""
+        """Make a transfer: bit 0 reads, then A[3:2], then 32 bits of data."""
         is_read, register, data = value & 1, (value >> 1 & 3) << 2, value >> 3
         if self._instruction == _DPACC:
             self._access_dp(bool(is_read), register, data)
@@ -163,7 +163,7 @@ class JtagDp:
             self._result = 0
 
     def _status(self) -> int:
-        """The power-up acknowledges follow the requests."""
+        """Return the status register: power-up acknowledges follow the requests."""
         return self._control | (self._control & _POWER_REQUESTS) << 1 | self._sticky
 
     def _access_ap(self, is_read: bool, register: int, data: int) -> None:

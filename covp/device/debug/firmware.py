@@ -15,7 +15,7 @@ _END, _STATUS = "covp_exit", "covp_exit_status"
 
 @dataclass(frozen=True)
 class FirmwareRun:
-    """How a firmware ended.
+    """The end of a firmware's run.
 
     Attributes:
         status: of a semihosting exit, or what `main` returned to covp's start-up code.
@@ -61,7 +61,7 @@ def run_firmware(device: VirtualDevice, elf: Path, timeout: float | None = None)
 
 
 def _end(device: VirtualDevice, program: ProgramFile) -> tuple[int, int] | None:
-    """The address at which covp's start-up code ends, and that of its status; None without it."""
+    """Return the address where covp's start-up code ends, and its status's; None without it."""
     end, status = program.symbols.get(_END), program.symbols.get(_STATUS)
     if end is None or status is None or not device.bus.is_memory(status.address, 4):
         return None

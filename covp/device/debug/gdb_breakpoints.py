@@ -12,7 +12,7 @@ _WATCH_NAMES = {_WRITE: b"watch", _READ: b"rwatch", _ANY: b"awatch"}
 
 
 class GdbBreakpoints:
-    """Those that one GDB has set; setting twice is setting once, as the protocol requires.
+    """The breakpoints one GDB has set; setting twice is setting once, as the protocol requires.
 
     Software and hardware breakpoints are the same on the virtual device: neither changes memory
     nor is there a limit; they differ in the name of a stop.
@@ -23,7 +23,7 @@ class GdbBreakpoints:
         self._set: set[tuple[int, int, int]] = set()
 
     def insert(self, kind: int, address: int, size: int) -> bool:
-        """Set one; whether ``kind``, the digit after Z, is known."""
+        """Set one; return whether ``kind``, the digit after Z, is known."""
         entry = (kind, address, size)
         if kind in _BREAKPOINTS:
             if entry not in self._set:
@@ -37,7 +37,7 @@ class GdbBreakpoints:
         return True
 
     def remove(self, kind: int, address: int, size: int) -> bool:
-        """As `insert`; clearing one that is not set is no error."""
+        """Clear a breakpoint or watchpoint if it is set; return whether its kind is known."""
         entry = (kind, address, size)
         if entry in self._set:
             self._set.remove(entry)
@@ -53,14 +53,14 @@ class GdbBreakpoints:
             self.remove(*entry)
 
     def at(self, pc: int) -> bytes | None:
-        """``swbreak`` or ``hwbreak`` where a breakpoint lies at the address."""
+        """Return ``swbreak`` or ``hwbreak`` where a breakpoint lies at the address."""
         for kind, address, _ in self._set:
             if kind in _BREAKPOINTS and address & ~1 == pc & ~1:
                 return _BREAKPOINTS[kind]
         return None
 
-    def watched(self, hit: WatchHit) -> tuple[bytes, int] | None:
-        """``watch``, ``rwatch`` or ``awatch`` and the address, where the access met one of these.
+    def find_watchpoint(self, hit: WatchHit) -> tuple[bytes, int] | None:
+        """Return ``watch``, ``rwatch`` or ``awatch`` and the address, if the access met one.
 
         The address lies inside what is watched, as GDB finds its watchpoint by it.
         """

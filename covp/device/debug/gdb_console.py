@@ -23,25 +23,25 @@ class GdbConsole:
         self._pending = bytearray()
 
     def attach(self) -> None:
-        """A GDB has come, that calls `take`."""
+        """Keep output for a GDB that calls `take` from now on."""
         self._attached = True
 
     def detach(self) -> None:
-        """It has gone: what it did not take goes to the terminal."""
+        """Send what GDB did not take to the terminal, as it has disconnected."""
         with self._lock:
             self._attached = False
         if rest := self.take():
             self._terminal.write(rest, is_error=False)
 
     def take(self) -> bytes:
-        """The output since the last call. From GDB's thread, while the core's may write."""
+        """Return the output since the last call. From GDB's thread, while the core's may write."""
         with self._lock:
             taken = bytes(self._pending)
             self._pending.clear()
         return taken
 
     def write(self, data: bytes, is_error: bool) -> None:
-        """See `Console`."""
+        """Send ``data`` to GDB where it is attached, else to the terminal."""
         with self._lock:
             if self._attached:
                 self._pending += data
@@ -49,5 +49,5 @@ class GdbConsole:
         self._terminal.write(data, is_error)
 
     def read(self, size: int) -> bytes | None:
-        """See `Console`."""
+        """Read up to ``size`` bytes from the terminal."""
         return self._terminal.read(size)

@@ -37,7 +37,7 @@ _NUMBER = re.compile(rb"[0-9a-fA-F]{1,8}")
 
 
 class GdbPackets:
-    """Carries packets out on a halted target.
+    """An executor of packets on a halted target.
 
     Attributes:
         breakpoints: what this GDB has set.
@@ -63,7 +63,7 @@ class GdbPackets:
         }  # fmt: skip
 
     def answer(self, packet: bytes) -> bytes:
-        """The reply; empty for a packet that is not known."""
+        """Return the reply; empty for a packet that is not known."""
         work = self._letters.get(packet[:1])
         if work is None:
             return UNKNOWN
@@ -194,20 +194,20 @@ class GdbPackets:
 
 
 def number(text: bytes) -> int:
-    """A hexadecimal number of up to 32 bits. Raises ValueError."""
+    """Return a hexadecimal number of up to 32 bits. Raises ValueError."""
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return int(text, 16)
 
 
 def numbers(text: bytes) -> tuple[int, int]:
-    """Two of them with a comma between. Raises ValueError."""
+    """Parse two numbers with a comma between. Raises ValueError."""
     first, _, second = text.partition(b",")
     return number(first), number(second)
 
 
 def unhex(text: bytes) -> bytes:
-    """The bytes of hexadecimal digits. Raises ValueError."""
+    """Return the bytes of hexadecimal digits. Raises ValueError."""
     return binascii.unhexlify(text)
 
 

@@ -38,25 +38,25 @@ INTERRUPTED = b"T02thread:1;"
 
 
 def at_breakpoint(name: bytes) -> bytes:
-    """The T packet for a core that is halted at a breakpoint, ``swbreak`` or ``hwbreak``."""
+    """Return the T packet for a core that is halted at a breakpoint, ``swbreak`` or ``hwbreak``."""
     return b"T%02x%s:;thread:1;" % (_SIGTRAP, name)
 
 
 def stop_reply(target: DebugTarget, breakpoints: GdbBreakpoints) -> bytes:
-    """The T packet for a halted core."""
+    """Return the T packet for a halted core."""
     signal, why = _signal(target), b""
     if target.reason is HaltReason.BREAKPOINT:
         name = breakpoints.at(target.read_register("pc"))
         if name is not None:
             return at_breakpoint(name)
     elif target.reason is HaltReason.WATCHPOINT and target.watch_hit is not None:
-        watched = breakpoints.watched(target.watch_hit)
+        watched = breakpoints.find_watchpoint(target.watch_hit)
         why = b"%s:%x;" % watched if watched else b""
     return b"T%02x%sthread:1;" % (signal, why)
 
 
 def end_text(end: DeviceFault | ProgramExit) -> str:
-    """The line for GDB's console."""
+    """Return the line for GDB's console."""
     return f"covp: {end}\n"
 
 
@@ -89,13 +89,13 @@ class GdbLink:
         self._sent = b""
 
     def receive(self) -> bytes | None:
-        """The next packet; None for the interrupt byte. Raises Closed."""
+        """Return the next packet; None for the interrupt byte. Raises Closed."""
         while not self._waiting:
             self._take(None)
         return self._waiting.popleft()
 
-    def interrupted(self) -> bool:
-        """Whether an interrupt byte has come; packets after it stay. Raises Closed."""
+    def has_interrupt(self) -> bool:
+        """Return whether an interrupt byte has come; packets after it stay. Raises Closed."""
         self._take(0.0)
         if self._waiting and self._waiting[0] is None:
             self._waiting.popleft()
@@ -163,7 +163,7 @@ BUSY = b"+" + encode(b"E.another GDB is connected; detach or quit that one first
 
 
 class GdbStub:
-    """Serves GDB on a target, one at a time.
+    """A server of GDB on a target, one client at a time.
 
     Args:
         target: is halted when GDB comes, and runs on when it detaches.
@@ -182,7 +182,7 @@ class GdbStub:
         self._console = console
 
     def serve(self, connection: socket.socket) -> None:
-        """The handler of a `DebugServer`: returns when GDB has gone."""
+        """Handle a client of a `DebugServer`; return when GDB disconnects."""
         self._on_event("GDB is here")
         console = self._console
         conversation = _Conversation(self._target, GdbLink(connection), console)
@@ -198,7 +198,7 @@ class GdbStub:
 
 
 class _Conversation:
-    """One GDB, from its first packet to its last."""
+    """A conversation with one GDB, from its first packet to its last."""
 
     def __init__(self, target: DebugTarget, link: GdbLink, console: GdbConsole | None) -> None:
         self.packets = GdbPackets(target)
@@ -238,9 +238,9 @@ class _Conversation:
             return OK
         if packet.startswith((b"vKill;", b"vRun;")):  # kill and run of GDB's extended mode
             self._reset()
-            return OK if packet.startswith(b"vKill;") else self._stopped()
+            return OK if packet.startswith(b"vKill;") else self._stop_reply()
         if packet == b"?":
-            return self._stopped()
+            return self._stop_reply()
         if packet == b"vCont?":
             return _V_CONT
         try:
@@ -274,19 +274,19 @@ class _Conversation:
             self._print_output()
             if interrupted:
                 return INTERRUPTED
-        elif here and target.halted:
+        elif here and target.is_halted:
             return at_breakpoint(here)  # GDB takes those away that it wants to pass
         else:
-            if target.halted:  # not after "monitor reset run"
+            if target.is_halted:  # not after "monitor reset run"
                 target.resume(watch=True)
             while not target.wait(_LOOK):
                 self._print_output()
-                if self._link.interrupted():
+                if self._link.has_interrupt():
                     target.halt()
             self._print_output()
         if (end := target.fault or target.exit) is not None:
             self._print(end_text(end).encode())
-        return self._stopped()
+        return self._stop_reply()
 
     def _print_output(self) -> None:
         """Let GDB print what the program wrote; allowed while GDB waits for a stop only."""
@@ -297,11 +297,11 @@ class _Conversation:
         for start in range(0, len(text), _CONSOLE_BYTES):
             self._link.send(b"O" + text[start : start + _CONSOLE_BYTES].hex().encode())
 
-    def _stopped(self) -> bytes:
+    def _stop_reply(self) -> bytes:
         return stop_reply(self._target, self.packets.breakpoints)
 
     def _steps(self, resume: _Resume) -> bool:
-        """Whether GDB interrupted them."""
+        """Step through the range and return whether GDB interrupted."""
         target, before = self._target, None
         for count in itertools.count(1):
             target.step(watch=True)
@@ -310,13 +310,13 @@ class _Conversation:
             inside = resume.start <= pc < resume.end and not self.packets.breakpoints.at(pc)
             if not inside or target.reason is not HaltReason.STEP:
                 break
-            if (waits or count % _STEPS_BETWEEN_LOOKS == 0) and self._link.interrupted():
+            if (waits or count % _STEPS_BETWEEN_LOOKS == 0) and self._link.has_interrupt():
                 return True
         return False
 
 
 def _v_cont(rest: bytes) -> _Resume | None:
-    """The first action of vCont: there is one thread. None for other v packets."""
+    """Return the first action of vCont: there is one thread. None for other v packets."""
     word, _, actions = rest.partition(b";")
     if word != b"Cont":
         return None

@@ -59,7 +59,7 @@ _ACTING = frozenset(
 
 
 class Tap(Protocol):
-    """One test access port: its instruction and data registers."""
+    """A test access port: its instruction and data registers."""
 
     ir_length: int
 
@@ -89,19 +89,19 @@ class BypassTap:
         self.reset()
 
     def reset(self) -> None:
-        """See `Tap`."""
+        """Select the identification, as Test-Logic-Reset does."""
         self._instruction = self._identify
 
     def set_instruction(self, value: int) -> None:
-        """See `Tap`."""
+        """Set the instruction (Update-IR)."""
         self._instruction = value
 
     def capture(self) -> tuple[int, int]:
-        """See `Tap`."""
+        """Return IDCODE and 32 bits, or the one bit of BYPASS (Capture-DR)."""
         return (self._idcode, 32) if self._instruction == self._identify else (0, 1)
 
     def update(self, value: int) -> None:
-        """See `Tap`."""
+        """Ignore the value: no register can be written (Update-DR)."""
 
 
 class TapChain:
@@ -134,7 +134,7 @@ class TapChain:
             tap.reset()
 
     def clock(self, tms: int, tdi: int) -> None:
-        """A rising edge of TCK."""
+        """Handle a rising edge of TCK."""
         if self.is_shifting:
             self._shift = self._shift >> 1 | tdi << self._top
         self.state = state = NEXT[self.state][tms]
@@ -173,7 +173,7 @@ class TapChain:
         self._top = position - 1
 
     def _capture_ir(self) -> None:
-        """IEEE 1149.1, 7.1.1: the two low bits are 01."""
+        """Load the shift register: the two low bits are 01 (IEEE 1149.1, 7.1.1)."""
         self._shift, position = 0, 0
         for length in self._ir_lengths():
             self._shift |= 1 << position

@@ -26,7 +26,7 @@ def launch_json(
     stlink_port: int = 7184,
     jtag_port: int = 9824,
 ) -> str:
-    """The content of .vscode/launch.json.
+    """Return the content of .vscode/launch.json.
 
     The first configuration attaches to `covp debug gdb`, the second one starts an OpenOCD at
     `covp debug port`, for platforms with a board file and for RISC-V.
@@ -79,7 +79,7 @@ def check_replaceable(path: Path) -> None:
 
 
 def _openocd(platform: Platform, stlink_port: int, jtag_port: int) -> dict[str, Any] | None:
-    """The keys of servertype openocd; None: no configuration file is known."""
+    """Return the keys of servertype openocd; None: no configuration file is known."""
     # without a model of its flash controller OpenOCD has to write the flash as memory
     programs = any(one.model.endswith("_flash") for one in platform.peripherals)
     commands = [] if programs else ["gdb_memory_map disable"]

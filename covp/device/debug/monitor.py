@@ -19,7 +19,7 @@ _HELP = {
 
 
 class Monitor:
-    """Executes monitor commands on a target."""
+    """An executor of monitor commands on a target."""
 
     def __init__(self, target: DebugTarget) -> None:
         self._target = target

@@ -37,7 +37,7 @@ def load_elf(device: VirtualDevice, path: Path) -> ProgramFile:
 
 @dataclass(frozen=True)
 class ProgramFile:
-    """What a programmer reads of an ELF file.
+    """The parts of an ELF file that a programmer reads.
 
     Attributes:
         entry: the first instruction, without Thumb's bit 0.
@@ -81,7 +81,7 @@ def read_program(path: Path, platform: Platform) -> ProgramFile:
 
 
 def free_ram(platform: Platform, program: ProgramFile) -> range | None:
-    """The addresses of the first RAM after all that a program has there; None: all is taken."""
+    """Return the first RAM's addresses past all that a program has there; None: all is taken."""
     ram = platform.ram
     ends = [start + size for _, start, size in program.places if ram.start <= start < ram.end]
     end = (max(ends, default=ram.start) + 15) // 16 * 16

@@ -74,7 +74,7 @@ class RemoteBitbang:
             elif byte == _QUIT:
                 return bytes(answers), True
             elif byte not in _IGNORED:
-                raise ConnectionError(f"0x{byte:02x} is no remote_bitbang command")
+                raise ConnectionError(f"0x{byte:02x} is not a remote_bitbang command")
         return bytes(answers), False
 
     def _shift_run(self, data: bytes, position: int, answers: bytearray) -> int:
@@ -137,7 +137,7 @@ PROTOCOLS: dict[str, Callable[[DebugTarget, Log], Callable[[socket.socket], None
 def debug_port(
     name: str, target: DebugTarget, log: Log = lambda line: None
 ) -> Callable[[socket.socket], None]:
-    """The handler of a `DebugServer`; ``log`` is called with lines that the debugger cannot show.
+    """Return the handler of a `DebugServer`; ``log`` gets lines that the debugger cannot show.
 
     Raises UsageError: no such protocol, or not for this core.
     """

@@ -67,7 +67,7 @@ class DebugModule:
         self._sbaddress = self._sbdata = 0
 
     def read(self, address: int) -> int:
-        """A register of the module; those that do not exist are zero."""
+        """Return a register of the module; those that do not exist are zero."""
         if address == _SBDATA0:
             return self._read_bus_data()
         readers: dict[int, Callable[[], int]] = {
@@ -75,7 +75,7 @@ class DebugModule:
             _DMCONTROL: lambda: self._control, _DMSTATUS: self._status,
             _HARTINFO: lambda: 0, _ABSTRACTCS: lambda: self._cmderr << 8 | len(self._data),
             _SBCS: lambda: _SB_VERSION | _SB_WIDTHS | self._sbcs | self._sberror << 12,
-            _SBADDRESS0: lambda: self._sbaddress, _HALTSUM0: lambda: int(self.target.halted),
+            _SBADDRESS0: lambda: self._sbaddress, _HALTSUM0: lambda: int(self.target.is_halted),
         }  # fmt: skip
         return readers[address]() if address in readers else 0
 
@@ -102,7 +102,7 @@ class DebugModule:
     # -- run control --------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """The hart and its surroundings, by ndmreset or by the reset line."""
+        """Reset the hart and its surroundings, by ndmreset or by the reset line."""
         self.target.reset(halt=self._reset_halt or bool(self._control & _HALTREQ))
         self._havereset = True
 
@@ -124,7 +124,7 @@ class DebugModule:
         self._selected_missing = False
         if value & _HALTREQ:
             self.target.halt()
-        elif value & _RESUMEREQ and self.target.halted:
+        elif value & _RESUMEREQ and self.target.is_halted:
             self._resume()
 
     def _resume(self) -> None:
@@ -138,7 +138,7 @@ class DebugModule:
         status = 2 | 1 << 5 | 1 << 7  # version 0.13, halt on reset, authenticated
         if self._selected_missing:
             return status | 3 << 14
-        status |= 3 << 8 if self.target.halted else 3 << 10
+        status |= 3 << 8 if self.target.is_halted else 3 << 10
         status |= 3 << 16 if self._resumeack else 0
         return status | (3 << 18 if self._havereset else 0)
 
@@ -154,7 +154,7 @@ class DebugModule:
             return
         elif size != 2:
             self._cmderr = _UNSUPPORTED
-        elif not self.target.halted:
+        elif not self.target.is_halted:
             self._cmderr = _HALT_RESUME
         else:
             try:
@@ -225,7 +225,7 @@ class DebugModule:
     # -- system bus ---------------------------------------------------------------------------
 
     def _width(self) -> int:
-        """Bytes of an access; 0 sets the error for sizes that there are not."""
+        """Return the bytes of an access; 0 sets the error for sizes that there are not."""
         code = self._sbcs >> 17 & 7
         if code > 2:
             self._sberror = 4
@@ -282,11 +282,11 @@ class Dtm:
         self.reset()
 
     def reset(self) -> None:
-        """The instruction is IDCODE."""
+        """Set the instruction to IDCODE."""
         self._instruction = _IDCODE
 
     def set_instruction(self, value: int) -> None:
-        """See `Tap`."""
+        """Set the instruction (Update-IR)."""
         self._instruction = value
 
     def capture(self) -> tuple[int, int]:
@@ -300,7 +300,7 @@ class Dtm:
         return 0, 1
 
     def update(self, value: int) -> None:
-        """A DMI access: two bits of operation, 32 of data, the address."""
+        """Make a DMI access: two bits of operation, 32 of data, the address."""
         if self._instruction != _DMI:
             return
         operation, data, address = value & 3, value >> 2 & _WORD, value >> 34

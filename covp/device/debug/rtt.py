@@ -39,7 +39,7 @@ class RttBuffer:
     taken: int
 
     def spans(self, first: int, end: int) -> list[tuple[int, int]]:
-        """(address, bytes) from offset ``first`` up to ``end``, around the end of the ring."""
+        """Split offsets ``first`` to ``end`` into (address, bytes), around the end of the ring."""
         if first <= end:
             return [(self.start + first, end - first)]
         return [(self.start + first, self.size - first), (self.start, end)]
@@ -69,7 +69,7 @@ class Rtt:
         self.address: int | None = None
 
     def find(self) -> bool:
-        """Whether the program has set its control block up; searches until it was found."""
+        """Search until the program has set up its control block; return whether it has."""
         if self.address is None:
             for region in self._regions:
                 at = self._read(region.start, region.bytes).find(_ID)
@@ -79,7 +79,7 @@ class Rtt:
         return self.address is not None
 
     def read(self, channel: int = 0) -> bytes:
-        """All that the program has written to an up buffer since the last call.
+        """Return all that the program has written to an up buffer since the last call.
 
         Raises:
             DeviceError: there is no such buffer, or the control block is damaged.
@@ -120,7 +120,7 @@ class Rtt:
         return count
 
     def names(self) -> tuple[list[str], list[str]]:
-        """The names of the up and of the down buffers, "" for those without one."""
+        """Return the names of the up and of the down buffers, "" for those without one."""
         ups, downs = self._counts()
         found = [self._name(self._describe(number)) for number in range(ups + downs)]
         return found[:ups], found[ups:]
@@ -140,7 +140,7 @@ class Rtt:
         return ups, downs
 
     def _buffer(self, channel: int, is_up: bool) -> RttBuffer | None:
-        """None: the program has not set it up yet."""
+        """Return a channel's buffer; None: the program has not set it up yet."""
         ups, downs = self._counts()
         if self.address is None:
             return None

@@ -14,11 +14,11 @@ from covp.base.closing import Owned
 from covp.errors import DeviceError, UsageError
 
 _ACCEPT_TIMEOUT = 0.1  # seconds between two checks whether the server is to end
-PATIENCE = 3.0  # seconds that a second client waits before it is let go
+PATIENCE = 3.0  # seconds that a second client waits before it is disconnected
 
 
 class DebugServer(Owned):
-    """Listens, and serves one connection after the other in a thread of its own.
+    """A server in a thread of its own, for one connection after the other.
 
     A handler that raises ends its connection, never the server: what a debugger sends cannot
     take it down.
@@ -26,12 +26,12 @@ class DebugServer(Owned):
     A second client waits until the first has gone; ``on_event`` says so at once.
 
     Args:
-        handler: serves a connected socket and returns when the client has gone.
+        handler: serves a connected socket and returns when the client has disconnected.
         host: to bind to; the default accepts connections from this machine only.
         port: 0 picks a free one.
         on_event: called with lines for the person at the server.
-        busy: sent to a client that has waited for `PATIENCE` seconds, which is then let go; None
-            lets it wait.
+        busy: sent to a client that has waited for `PATIENCE` seconds, which is then
+            disconnected; None lets it wait.
 
     Attributes:
         host, port: where it listens.
@@ -72,7 +72,7 @@ class DebugServer(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """The server's name, for messages."""
         return f"the server on {self.host}:{self.port}"
 
     def close(self) -> None:
@@ -164,11 +164,11 @@ def _name(address: Any) -> str:
 
 
 def receive_exactly(client: socket.socket, size: int) -> bytes:
-    """That many bytes. Raises ConnectionError where the client has gone before."""
+    """Read ``size`` bytes. Raises ConnectionError where the client disconnects before."""
     parts = bytearray()
     while len(parts) < size:
         data = client.recv(size - len(parts))
         if not data:
-            raise ConnectionError("the client has gone")
+            raise ConnectionError("the client has disconnected")
         parts += data
     return bytes(parts)

@@ -56,11 +56,11 @@ class StLink:
         self._commands = self._debug_commands()
 
     def serve(self, client: socket.socket) -> None:
-        """Answer until the client has gone. Raises ConnectionError: it sent no known command."""
+        """Answer until the client disconnects. Raises ConnectionError at an unknown command."""
         while kind := client.recv(1):
             length = _LENGTHS.get(kind[0])
             if length is None:
-                raise ConnectionError(f"0x{kind[0]:02x} is no command of an ST-LINK server")
+                raise ConnectionError(f"0x{kind[0]:02x} is not an ST-LINK command")
             client.sendall(self._answer(kind[0], receive_exactly(client, length - 1), client))
 
     def _answer(self, kind: int, arguments: bytes, client: socket.socket) -> bytes:
@@ -77,7 +77,7 @@ class StLink:
         return struct.pack("<I", _SERVER_OK)  # the list is fresh, the device is closed
 
     def _usb(self, header: bytes, client: socket.socket) -> bytes:
-        """A USB transfer: 16 bytes of command, and data one way or the other."""
+        """Answer a USB transfer: 16 bytes of command, and data one way or the other."""
         command, direction = header[7:23], header[23]
         size = int.from_bytes(header[27:31], "little")
         if size > _MOST_BYTES:
@@ -194,7 +194,7 @@ class StLink:
         return struct.pack("<3I", status, address, 0)
 
     def _read(self, address: int, size: int) -> bytes:
-        """Zeros where the access fails; GETLASTRWSTATUS reports it."""
+        """Read bytes, zeros where the access fails; GETLASTRWSTATUS reports it."""
         self._last_access = (_OK, 0)
         try:
             return self._debug.read(address, size)
@@ -211,12 +211,12 @@ class StLink:
 
 
 def _done(arguments: bytes, data: bytes) -> bytes:
-    """Nothing needs to be done: there are no wires."""
+    """Do nothing: there are no wires."""
     return bytes([_OK, 0])
 
 
 def _device_info(index: int, size: int) -> bytes:
-    """The answer to GET_DEV_INFO; ``size`` is that of the client's structure."""
+    """Return the answer to GET_DEV_INFO; ``size`` is that of the client's structure."""
     if index != 0 or size > _MOST_BYTES:
         return struct.pack("<I", _BAD_PARAMETER)
     info = struct.pack("<I32s2HB", _DEVICE, _SERIAL, _VENDOR, _PRODUCT, 0)

@@ -33,7 +33,7 @@ class HaltReason(Enum):
 
 
 class Access(Enum):
-    """Which accesses a watchpoint stops."""
+    """The kind of accesses that a watchpoint stops."""
 
     READ = "read"
     WRITE = "write"
@@ -81,7 +81,7 @@ class DebugTarget(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """The debugged core's name, for messages."""
         return f"the debugged core of {self.device.platform.name}"
 
     def close(self) -> None:
@@ -95,8 +95,8 @@ class DebugTarget(Owned):
     # -- running ------------------------------------------------------------------------------
 
     @property
-    def halted(self) -> bool:
-        """Whether the core is halted."""
+    def is_halted(self) -> bool:
+        """True if the core is halted."""
         return not self._running
 
     def halt(self) -> None:
@@ -123,7 +123,7 @@ class DebugTarget(Owned):
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> bool:
-        """Whether the core is halted within the time."""
+        """Wait for a halt and return whether the core halted within ``seconds``."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, seconds)
 
@@ -173,7 +173,7 @@ class DebugTarget(Owned):
     # -- registers and memory -----------------------------------------------------------------
 
     def read_register(self, name: str) -> int:
-        """A register by name; see `CoreRegisters`. Raises DeviceError: no such register."""
+        """Return a register by name; see `CoreRegisters`. Raises DeviceError: no such register."""
         with self._still():
             return self._registers.read(name)
 
@@ -297,7 +297,7 @@ class DebugTarget(Owned):
 
     @contextmanager
     def _still(self) -> Iterator[None]:
-        """The core is halted inside."""
+        """Halt the core within the block."""
         self._waiting += 1
         try:
             while not self._core.acquire(timeout=_RETRY):

@@ -52,7 +52,7 @@ class GdbRegister:
 
 
 def gdb_registers(core: Core, known: Iterable[str]) -> list[GdbRegister]:
-    """The registers that GDB sees, general ones first.
+    """Return the registers that GDB sees, general ones first.
 
     Args:
         known: names that the target has; what is not among them is left out.
@@ -63,7 +63,7 @@ def gdb_registers(core: Core, known: Iterable[str]) -> list[GdbRegister]:
 
 
 def general_registers(registers: Iterable[GdbRegister]) -> list[GdbRegister]:
-    """Those of packet g; GDB reads the others one by one when they are needed."""
+    """Return the registers of packet g; GDB reads the others one by one when needed."""
     every = list(registers)
     return [register for register in every if register.feature == every[0].feature]
 
@@ -102,7 +102,7 @@ def _riscv(core: Core) -> list[GdbRegister]:
 
 
 def target_description(core: Core, registers: Iterable[GdbRegister]) -> str:
-    """The document ``target.xml``."""
+    """Return the document ``target.xml``."""
     lines = [
         '<?xml version="1.0"?>',
         '<!DOCTYPE target SYSTEM "gdb-target.dtd">',
@@ -122,7 +122,7 @@ def target_description(core: Core, registers: Iterable[GdbRegister]) -> str:
 
 
 def memory_map(platform: Platform, peripherals: Mapping[str, tuple[int, Peripheral]]) -> str:
-    """The document of qXfer:memory-map: flash, RAM, and peripherals as RAM.
+    """Return the document of qXfer:memory-map: flash, RAM, and peripherals as RAM.
 
     GDB takes what is not listed for inaccessible.
     """

@@ -29,7 +29,7 @@ _WAYS = frozenset(offset for offset, _ in _BY_WAY.values())
 
 
 class CacheRegisters:
-    """What they read as, and what stores to them do.
+    """The registers of the caches: their values, and the effect of stores.
 
     Caches are on from reset, as a board's start-up code leaves them: the platform file describes
     them, CCR.DC and CCR.IC only say so. Operations on instruction caches do nothing, as no code
@@ -77,7 +77,7 @@ class CacheRegisters:
         return policy << 28 | (sets - 1) << 13 | (shape.ways - 1) << 3 | max(0, words)
 
     def operate(self, offset: int, value: int) -> None:
-        """A ``value`` was stored to the register of `OPERATIONS` at an ``offset``."""
+        """Handle a ``value`` stored to the register of `OPERATIONS` at an ``offset``."""
         if offset in _WAYS:
             self._lines.maintain_way(value, OPERATIONS[offset])
         else:

@@ -93,7 +93,7 @@ class CounterState:
 
 
 class Counter:
-    """Counts what one Unicorn engine executes.
+    """A counter of what one Unicorn engine executes.
 
     Args:
         engine: Unicorn's handle, as a ctypes pointer.
@@ -192,7 +192,7 @@ class Counter:
         self._exceptions += cycles
 
     def led_to(self, pc: int) -> None:
-        """The latest block led to ``pc``, where an exception is entered or the program is over."""
+        """End the latest block at ``pc``, where an exception is entered or the program is over."""
         self._library.machine_led_to(self._machine, pc)
 
     def _look_at_accesses_by_hooks(self) -> None:
@@ -216,8 +216,9 @@ class Counter:
         return handle
 
     def count_executions(self, address: int) -> ctypes.c_uint64:
-        """How often the instruction at an address is executed from now on: where it is conditional,
-        only when its condition holds.
+        """Count executions of the instruction at an address from now on.
+
+        A conditional instruction counts only when its condition holds.
 
         Code that is translated already is to be forgotten.
         """
@@ -257,8 +258,8 @@ class Counter:
         self.look_at_accesses()
         return SegmentLog(self._library, self._machine, is_running, pace, ghosts)
 
-    def moved(self) -> NDArray[np.int64]:
-        """Of each bucket and memory the bytes that were loaded, stored, and fetched as code.
+    def moved_bytes(self) -> NDArray[np.int64]:
+        """Return the bytes loaded, stored and fetched as code, of each bucket and memory.
 
         Loads and stores only since `look_at_accesses`.
         """
@@ -304,7 +305,7 @@ class Counter:
         return status
 
     def set_stop(self, stop: int) -> None:
-        """Runs with this stop come next: they are faster."""
+        """Set the stop of the next runs, which makes them faster."""
         self._library.machine_set_stop(self._machine, stop)
 
     def request_stop(self) -> None:
@@ -313,7 +314,7 @@ class Counter:
         self.state.limit = 0
 
     def give_up_access(self) -> None:
-        """The access that is being made ends the run. For callbacks, beside uc_emu_stop."""
+        """End the run with the access being made. For callbacks, beside uc_emu_stop."""
         self.state.given_up = True
         self.request_stop()
 
@@ -322,11 +323,11 @@ class Counter:
         self.state.cycle_limit = cycle
 
     def left_at(self, pc: int) -> None:
-        """The run ended at ``pc``: take back what the last block did not do."""
+        """Take back what the last block did not do, as the run ended at ``pc``."""
         self._library.machine_left_at(self._machine, pc)
 
     def settle(self, pc: int) -> None:
-        """The run ended at ``pc``: execute the custom instructions before it."""
+        """Execute the custom instructions before ``pc``, where the run ended."""
         self._library.machine_settle(self._machine, self._engine, pc)
 
     def set_custom(self, bits: int, cycles: int, function: int | None, state: int | None) -> int:
@@ -352,14 +353,14 @@ class Counter:
         return number
 
     def patch(self, number: int, quiet: bool = False) -> int:
-        """The bits that stand in memory for a custom instruction.
+        """Return the bits that stand in memory for a custom instruction.
 
         ``quiet``: of one that writes no register and is followed by another one.
         """
         return int(self._library.machine_patch(number, quiet))
 
     def custom_uses(self, number: int) -> int:
-        """Executions of a custom instruction since `set_custom`."""
+        """Return the executions of a custom instruction since `set_custom`."""
         return int(self._library.machine_custom_uses(self._machine, number))
 
     def set_custom_uses(self, number: int, uses: int) -> None:
@@ -367,7 +368,7 @@ class Counter:
         self._library.machine_set_custom_uses(self._machine, number, uses)
 
     def now(self, pc: int) -> Totals:
-        """Totals before the instruction at ``pc`` of the running block."""
+        """Return the totals before the instruction at ``pc`` of the running block."""
         count = CountPair()
         self._library.machine_now(self._machine, pc, ctypes.byref(count))
         return Totals(count.instructions, count.cycles)
@@ -381,15 +382,15 @@ class Counter:
         self._library.machine_look_at_load(self._machine, pc, address, size)
 
     def ran_last(self, address: int) -> bool:
-        """Whether the instruction at ``address`` is the end of the block that ran last."""
+        """Return whether the instruction at ``address`` is the end of the block that ran last."""
         return bool(self._library.machine_ran_last(self._machine, address))
 
     def opcode(self, address: int) -> int:
-        """The bits of the instruction at an address; 0 outside the memory."""
+        """Return the bits of the instruction at an address; 0 outside the memory."""
         return int(self._library.machine_opcode(self._machine, address))
 
     def may_have_code(self, address: int, size: int) -> bool:
-        """Whether code may have been translated from these bytes."""
+        """Return whether code may have been translated from these bytes."""
         return bool(self._library.machine_may_have_code(self._machine, address, size))
 
     def count_one(self, address: int, size: int) -> None:
@@ -412,21 +413,21 @@ class Counter:
             raise DeviceError("not enough host memory for the breakpoints")
 
     def clear_caches(self) -> None:
-        """Nothing is in the caches from now on."""
+        """Empty the caches."""
         self._library.machine_clear_caches(self._machine)
 
     def start(self) -> None:
-        """A program starts: bucket 0 is current, and no branch leads from what ran before."""
+        """Start a program: bucket 0 is current, and no branch leads from what ran before."""
         self._library.machine_start(self._machine)
 
     @property
     def has_phases(self) -> bool:
-        """Whether markers were set."""
+        """True if markers were set."""
         return self._bucket_count > 0
 
     @property
     def explains(self) -> bool:
-        """Whether `spending` and `moved` are kept by bucket; to be set before `set_markers`."""
+        """True if `spending` and `moved_bytes` go by bucket; to be set before `set_markers`."""
         return bool(self.state.explains)
 
     @explains.setter
@@ -434,7 +435,7 @@ class Counter:
         self.state.explains = on
 
     def buckets(self) -> list[Totals]:
-        """The counts of each bucket."""
+        """Return the counts of each bucket."""
         counts = self._counts
         if not counts:
             return []
@@ -455,7 +456,7 @@ class Counter:
         self._function_count, self._counting = functions, object()
 
     def spending(self) -> NDArray[np.int64]:
-        """Of each bucket and function the instructions, and the cycles by `ALL_CAUSES`."""
+        """Return the instructions, and cycles by `ALL_CAUSES`, of each bucket and function."""
         items = self._spending_items()
         self._library.machine_spending(self._machine, items)
         shape = self._bucket_count, self._function_count, 1 + len(ALL_CAUSES)
@@ -465,7 +466,7 @@ class Counter:
         return (SpendingItem * (self._bucket_count * self._function_count))()
 
     def phase(self) -> tuple[int, int]:
-        """The current bucket, and the total of cycles at which it had spent none."""
+        """Return the current bucket, and the total of cycles at which it had spent none."""
         origin = u64()
         bucket = self._library.machine_phase(self._machine, ctypes.byref(origin))
         return int(bucket), ctypes.c_int64(origin.value).value
@@ -500,16 +501,16 @@ class Counter:
         self._library.machine_trace_edges(self._machine, on)
 
     def blocks(self) -> list[BlockRuns]:
-        """Every block that ran to its end so far."""
+        """Return every block that ran to its end so far."""
         return [block for block in self.trace().blocks if block.count]
 
     def trace(self) -> Trace:
-        """All that was executed so far.
+        """Return all that was executed so far.
 
         `Trace.since` gives a part of it, in which no state may have been loaded. Edges that start
         at returns and jumps to registers are in it as far as `trace_edges` was on.
         """
-        counts = self._exported("machine_blocks", BlockCount)
+        counts = self._export("machine_blocks", BlockCount)
         blocks = tuple(
             BlockRuns(
                 count.address,
@@ -548,7 +549,7 @@ class Counter:
                 one.entry,
                 one.before - 1 if one.before else None,
             )
-            for one in self._exported("machine_varied", VariedCount)
+            for one in self._export("machine_varied", VariedCount)
         )
 
     def _code(self, position: int, length: int) -> bytes:
@@ -557,10 +558,10 @@ class Counter:
         return bytes(items)[: length * ctypes.sizeof(CodeItem)]
 
     def _edges(self, blocks: Sequence[BlockCount]) -> tuple[Edge, ...]:
-        """Those that were counted, and those that blocks with a direct branch imply."""
+        """Return the edges that were counted, and those that blocks with a direct branch imply."""
         found = {
             (edge.source, edge.target): edge.count
-            for edge in self._exported("machine_edges", EdgeCount)
+            for edge in self._export("machine_edges", EdgeCount)
         }
         for position, block in enumerate(blocks):
             if block.target == NOWHERE:
@@ -572,7 +573,7 @@ class Counter:
             found[taken] = found.get(taken, 0) + jumped
         return tuple(Edge(*place, count) for place, count in found.items() if count)
 
-    def _exported(self, function: str, kind: type[_Item]) -> tuple[_Item, ...]:
+    def _export(self, function: str, kind: type[_Item]) -> tuple[_Item, ...]:
         export = getattr(self._library, function)
         room = export(self._machine, None, 0)
         items = (kind * max(1, room))()

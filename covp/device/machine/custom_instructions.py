@@ -43,7 +43,7 @@ class CustomState:
 
 
 def _leaves(bits: int) -> bool:
-    """Whether control never goes on after an instruction, or it is none (0).
+    """Return whether control never goes on after an instruction, or it is none (0).
 
     JAL and JALR that link nothing, C.J, C.JR and whatever is SYSTEM: ISA chapters 2 and 16.
     """
@@ -87,7 +87,7 @@ class CustomInstructions:
         self._bits: dict[int, int] = {}
 
     def add(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
-        """See `VirtualDevice.add_instructions`."""
+        """Add a unit; see `VirtualDevice.add_instructions`."""
         if self._core.architecture != "riscv":
             raise DeviceError(
                 f"unit {unit_name}: a {self._core.name} has no custom instructions; "
@@ -112,16 +112,16 @@ class CustomInstructions:
         if not self._counter.state.registers:
             self._counter.state.registers = find_registers(self._engine)
         self._units[unit_name] = unit
-        self._changed(unit)
+        self._update_encodings(unit)
 
     def remove(self, unit_name: str) -> None:
-        """See `VirtualDevice.remove_instructions`."""
+        """Remove a unit; see `VirtualDevice.remove_instructions`."""
         unit = self._unit(unit_name)
         del self._units[unit_name]
-        self._changed(unit)
+        self._update_encodings(unit)
 
     def uses(self, unit_name: str) -> dict[str, int]:
-        """Executions of each instruction of a unit since it was added."""
+        """Return the executions of each instruction of a unit since it was added."""
         return {
             instruction.name: sum(
                 self._counter.custom_uses(number)
@@ -137,7 +137,7 @@ class CustomInstructions:
             ctypes.memset(unit.state, 0, ctypes.sizeof(unit.state))
 
     def save_state(self) -> CustomState:
-        """The units' state and the patched addresses; the patches themselves are in memory."""
+        """Return the units' state and the patched addresses; memory has the patches."""
         return CustomState(
             {name: (unit.instructions, bytes(unit.state)) for name, unit in self._units.items()},
             dict(self._bits),
@@ -174,8 +174,8 @@ class CustomInstructions:
     def _find(self, bits: int) -> tuple[CustomUnit, CustomInstruction] | None:
         return self._by_match.get(bits & _MASK)
 
-    def _changed(self, unit: CustomUnit) -> None:
-        """A unit came or went: its patched instructions do something else, or are illegal."""
+    def _update_encodings(self, unit: CustomUnit) -> None:
+        """Update encodings after a unit came or went: its patched instructions have changed."""
         self._by_match = {
             instruction.match: (there, instruction)
             for there in self._units.values()
@@ -197,7 +197,7 @@ class CustomInstructions:
         )
 
     def meet(self, address: int, exception: int) -> bool:
-        """Whether the instruction that the emulator rejected at an address is a custom one.
+        """Return whether the instruction that the emulator rejected at an address is a custom one.
 
         If so it will be executed when the core goes on from there.
         """
@@ -232,7 +232,7 @@ class CustomInstructions:
         return address
 
     def _may_be_quiet(self, address: int, bits: int) -> bool:
-        """Whether an instruction writes no register and another one follows it."""
+        """Return whether an instruction writes no register and another one follows it."""
         found, following = self._find(bits), self._counter.opcode(address + 4)
         assert found is not None
         if bits >> 7 & 31 or found[1].cycles > _MOST_QUIET_CYCLES or self._find(following) is None:
@@ -249,8 +249,8 @@ class CustomInstructions:
         self._store(address, self._counter.patch(self._numbers[bits], quiet))
 
     def original(self, address: int, data: bytes) -> bytes:
-        """Bytes read from memory, as the program wrote them."""
-        for place in self._patched(address, len(data)):
+        """Return bytes read from memory, as the program wrote them."""
+        for place in self._patches_in(address, len(data)):
             whole = bytearray(data)
             for at, byte in enumerate(self._bits[place].to_bytes(4, "little"), place - address):
                 if 0 <= at < len(whole):
@@ -265,11 +265,11 @@ class CustomInstructions:
         """
         while address - 4 in self._bits:
             address, size = address - 4, size + 4
-        for place in self._patched(address, size):
+        for place in self._patches_in(address, size):
             self._store(place, self._bits.pop(place))
             self._places.remove(place)
 
-    def _patched(self, address: int, size: int) -> list[int]:
+    def _patches_in(self, address: int, size: int) -> list[int]:
         first = bisect.bisect_right(self._places, address - 4)
         last = bisect.bisect_left(self._places, address + size)
         return [place for place in self._places[first:last] if self._is_patched(place)]

@@ -27,7 +27,7 @@ typedef struct {{ uint32_t word[{STATE_WORDS}]; }} CfuState;
 
 
 class CustomUnit:
-    """Instructions that share state, compiled.
+    """A unit of instructions that share state, compiled.
 
     Args:
         name: of the unit, for messages.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class Maintenance(enum.IntFlag):
-    """What is done to a line; cache_maintenance.h."""
+    """The operations on a cache line; cache_maintenance.h."""
 
     CLEAN = 1
     INVALIDATE = 2
@@ -41,7 +41,7 @@ class DataCache:
     # -- as `covp.hardware.bus.LineCache` -----------------------------------------------------
 
     def memory_bytes(self, address: int, data: NDArray[np.uint8]) -> None:
-        """In ``data``, the bytes from ``address`` as the core sees them, put memory's."""
+        """Replace memory's bytes in ``data`` by what the core sees from ``address``."""
         self._library.machine_memory_bytes(self._machine, address, data.size, data.ctypes.data)
 
     def store_memory(self, address: int, data: NDArray[np.uint8]) -> None:
@@ -53,7 +53,7 @@ class DataCache:
         self._library.machine_store_both(self._machine, address, data.size, data.ctypes.data)
 
     def soil(self, address: int, size: int) -> None:
-        """As if the core stored to ``size`` bytes: what it then sees there is not in memory yet."""
+        """Mark ``size`` bytes as if the core had stored them: memory does not have them yet."""
         self._library.machine_soil(self._machine, address, size)
 
     # -- maintenance --------------------------------------------------------------------------
@@ -63,15 +63,15 @@ class DataCache:
         self._library.machine_maintain(self._machine, _BY_ADDRESS, address, what)
 
     def maintain_way(self, way_and_set: int, what: Maintenance) -> None:
-        """The same for a line by its place (Arm DDI0403E B3.2.2, DCISW)."""
+        """Do the same for a line by its place (Arm DDI0403E B3.2.2, DCISW)."""
         self._library.machine_maintain(self._machine, _BY_WAY, way_and_set, what)
 
     def maintain_all(self, what: Maintenance) -> None:
-        """The same for all lines."""
+        """Do the same for all lines."""
         self._library.machine_maintain(self._machine, _ALL, 0, what)
 
     def execute(self, bits: int, address: int) -> bool:
-        """A RISC-V instruction for data caches; whether it is one.
+        """Execute a RISC-V instruction for data caches; return whether it is one.
 
         Args:
             bits: of the instruction.

@@ -36,13 +36,13 @@ class Dwt(Peripheral):
     )  # fmt: skip
 
     def reset(self) -> None:
-        """The counter is off, at 0."""
+        """Switch the counter off, at 0."""
         super().reset()
         self._value = 0
         self._start: int | None = None
 
     def switch(self, value: int) -> None:
-        """CTRL was written."""
+        """Handle a write to CTRL."""
         running, enable = self._start is not None, value & 1
         if enable and not running:
             self._start = self.clock.now
@@ -51,12 +51,12 @@ class Dwt(Peripheral):
             self._value, self._start = self.values["CYCCNT"], None
 
     def put(self, value: int) -> None:
-        """CYCCNT was written."""
+        """Handle a write to CYCCNT."""
         self._value = value
         if self._start is not None:
             self._start = self.clock.now
 
     def update(self) -> None:
-        """CYCCNT is read."""
+        """Update CYCCNT when it is read."""
         elapsed = self.clock.now - self._start if self._start is not None else 0
         self.values["CYCCNT"] = (self._value + elapsed) & 0xFFFFFFFF

@@ -156,7 +156,7 @@ class EmulatedCore:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was not closed."""
+        """True if the core is not closed yet."""
         return self._engine is not None
 
     @property
@@ -169,14 +169,14 @@ class EmulatedCore:
     # -- running ------------------------------------------------------------------------------
 
     def begin(self, deadline: float) -> None:
-        """A run with a deadline (`RunControl`) starts. Raises DeviceError: one is running."""
+        """Start a run with a deadline (`RunControl`). Raises DeviceError: one is running."""
         if self.execution.running:
             raise DeviceError("the device is running already")
         self.control.begin(deadline)
         self.watchpoints.forget_hit()
 
     def advance(self, pc: int, stop: int, last: int | None) -> int:
-        """As `Execution.run`, and sleeping after a WFI; the pc to go on from.
+        """Run as `Execution.run` does, and sleep after a WFI; return the pc to go on from.
 
         Raises:
             DeviceFault, and whatever a peripheral raised: what ended the program.
@@ -194,7 +194,7 @@ class EmulatedCore:
             self.counter.request_stop()
 
     def forget_code(self, address: int, size: int) -> None:
-        """Bytes of memory have changed: forget the code translated from them.
+        """Forget the code translated from bytes of memory that have changed.
 
         Only where there may be some: the emulator fetches from pages when it looks, and stores to
         pages that were fetched from are slow.
@@ -206,7 +206,7 @@ class EmulatedCore:
             self.mmio.forget_code()
 
     def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> Shadow:
-        """See `ChecksMemory.check_memory`."""
+        """Check accesses to memory from now on; see `ChecksMemory.check_memory`."""
         if self.shadow is None:
             self.shadow = self.counter.add_shadow()
             if isinstance(self.interrupts, Nvic):
@@ -220,7 +220,7 @@ class EmulatedCore:
         self.engine.ctl(uc.UC_CTL_TLB_FLUSH, uc.UC_CTL_IO_WRITE)
 
     def reset(self) -> None:
-        """Registers and the core's own peripherals to their reset state; sp to the stack's top."""
+        """Reset registers and the core's own peripherals; sp to the stack's top."""
         top = self._platform.ram.start + self._platform.stack_bytes
         self.interrupts.reset()
         self.custom.reset()
@@ -230,7 +230,7 @@ class EmulatedCore:
         self.own.reset()
 
     def line(self, name: str, number: int | None) -> InterruptLine:
-        """The interrupt request line ``number`` for the peripheral ``name``.
+        """Return the interrupt request line ``number`` for the peripheral ``name``.
 
         Raises:
             PlatformError: the core has no such line.
@@ -245,7 +245,7 @@ class EmulatedCore:
     # -- registers ----------------------------------------------------------------------------
 
     def read_register(self, name: str) -> int:
-        """A register by the name a debugger shows: r0..r12, sp, lr, pc, xpsr; ra, sp, a0 ..."""
+        """Read a register by a debugger's name: r0..r12, sp, lr, pc, xpsr; ra, sp, a0 ..."""
         return int(self.engine.reg_read(self._register(name)))
 
     def write_register(self, name: str, value: int) -> None:
@@ -260,7 +260,7 @@ class EmulatedCore:
         self.engine.reg_write(self._register(name), value & 0xFFFFFFFF)
 
     def registers(self) -> dict[str, int]:
-        """All general registers and the pc."""
+        """Return all general registers and the pc."""
         return read_registers(self.engine, self.core.architecture)
 
     def _register(self, name: str) -> int:
@@ -293,18 +293,18 @@ class EmulatedCore:
         return self.cycles * self.divider
 
     def pass_time(self, ticks: int) -> None:
-        """Cycles of the board's clock, or somewhat more, pass without an instruction."""
+        """Let cycles of the board's clock, or somewhat more, pass without an instruction."""
         self.counter.wait(-(-ticks // self.divider))
 
     def phase(self) -> tuple[int, int]:
-        """The current phase, and the cycles spent in it since phases were set."""
+        """Return the current phase, and the cycles spent in it since phases were set."""
         phase, origin = self.counter.phase()
         return phase, self.cycles - origin
 
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> CoreState:
-        """All but memory that the next instruction depends on. Only while it does not run.
+        """Return all but memory that the next instruction depends on. Only while it does not run.
 
         Events fire between blocks of code, so these have to be the same after it as after
         `load_state`: blocks that were split are forgotten, by both. All others depend on nothing

@@ -37,7 +37,7 @@ def register_ids(architecture: str) -> dict[str, int]:
 
 
 def new_engine(architecture: int, mode: int, code_bytes: int = _CODE_BYTES) -> Uc:
-    """An engine of Unicorn.
+    """Return an engine of Unicorn.
 
     Args:
         architecture, mode: Unicorn's numbers.
@@ -65,7 +65,7 @@ def new_engine(architecture: int, mode: int, code_bytes: int = _CODE_BYTES) -> U
 
 
 def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
-    """A new engine for the core, nothing mapped.
+    """Return a new engine for the core, nothing mapped.
 
     Args:
         virtual_tlb: a UC_HOOK_TLB_FILL hook sets the permissions of pages; needed for fast stores.
@@ -105,5 +105,5 @@ def reset_core(engine: Uc, core: Core, stack_top: int) -> None:
 
 
 def read_registers(engine: Uc, architecture: str) -> dict[str, int]:
-    """All general registers and the pc."""
+    """Return all general registers and the pc."""
     return {name: engine.reg_read(id) for name, id in register_ids(architecture).items()}

@@ -48,7 +48,7 @@ class RunEnd(NamedTuple):
 
 
 class Execution:
-    """One core's emulator, counter and the parts around them, run together.
+    """The emulator and counter of one core and the parts around them, run together.
 
     Attributes:
         running: an instruction is being executed.
@@ -128,7 +128,7 @@ class Execution:
         )
 
     def forget_code(self, address: int, size: int) -> None:
-        """The bytes changed, or translated code has to end before them."""
+        """Forget code translated from bytes that changed, or before which blocks have to end."""
         if size and self._counter.may_have_code(address, size):
             self._engine.ctl_remove_cache(address, address + size)
 
@@ -144,7 +144,7 @@ class Execution:
         self._counter.limit_cycles(self._own_cycle(cycle if end is None else min(cycle, end)))
 
     def _own_cycle(self, cycle: int) -> int:
-        """The core's first cycle that does not lie before one of the clock."""
+        """Return the core's first cycle that does not lie before one of the clock."""
         return -(-cycle // self._divider)
 
     # -- one run ------------------------------------------------------------------------------
@@ -200,12 +200,12 @@ class Execution:
     def _dispatch(self, pc: int) -> int:
         """Fire due events, and enter the pending interrupt, if any."""
         self._clock.run_due()
-        entry = self._timed(self._interrupts.take, pc)
+        entry = self._pass_cycles(self._interrupts.take, pc)
         if entry != pc:
             self._counter.led_to(pc)
         return entry
 
-    def _timed(self, work: Callable[[int], int], pc: int) -> int:
+    def _pass_cycles(self, work: Callable[[int], int], pc: int) -> int:
         """Exception entry or return: its cycles pass, no instruction retires."""
         if self._nvic is None:
             return work(pc)
@@ -236,7 +236,7 @@ class Execution:
     # -- the steps after it, in their order ---------------------------------------------------
 
     def check_memory(self, shadow: Shadow, explain: Callable[[Finding], DeviceFault]) -> None:
-        """Accesses that the shadow does not allow are faults from now on."""
+        """Make accesses that the shadow does not allow faults from now on."""
         self._shadow, self._explain = shadow, explain
 
     def _raise_finding(self, end: RunEnd) -> None:
@@ -252,7 +252,7 @@ class Execution:
     def _raise_misaligned(self, end: RunEnd) -> None:
         if self._counter.state.misaligned:
             self._left_at(end.pc)
-            raise self._faults.misaligned(end.pc)
+            raise self._faults.misaligned_fault(end.pc)
 
     def _raise_model_error(self, end: RunEnd) -> None:
         error = self._mmio.take_pending()
@@ -264,7 +264,7 @@ class Execution:
         raise error
 
     def _pass_store(self, end: RunEnd) -> int | None:
-        """The emulator stopped at a store that is done, because an interrupt comes next."""
+        """Go on after a store at which the emulator stopped as an interrupt comes next."""
         if not self._mmio.take_stored():
             return None
         after = end.pc + self._size(end.pc)
@@ -284,7 +284,7 @@ class Execution:
             return None
         pc, block = end.pc, self._counter.block()
         self._left_at(pc)
-        self._mmio.located(pc)
+        self._mmio.mark_block_start(pc)
         if block != pc:
             self.forget_code(pc, 2)
             self._engine.ctl_exits_enabled(True)
@@ -307,7 +307,7 @@ class Execution:
         if self._nvic is None or not self._nvic.is_return(end.pc):
             return None
         self._left_at(end.pc)
-        return self._timed(self._nvic.leave, end.pc)
+        return self._pass_cycles(self._nvic.leave, end.pc)
 
     def _meet_custom_instruction(self, end: RunEnd) -> int | None:
         interrupt = self._counter.state.interrupt
@@ -339,7 +339,7 @@ class Execution:
         raise fault
 
     def _attend(self, end: RunEnd) -> int | None:
-        """The counter stopped before a block with an instruction that is not to be run as it is."""
+        """Handle a stop of the counter before an instruction that is not to be run as it is."""
         state, pc = self._counter.state, end.pc
         if not state.special:
             return None
@@ -353,7 +353,7 @@ class Execution:
         return self._execute_special(pc)
 
     def _translate_again(self, end: RunEnd) -> int | None:
-        """A hook was added to instructions of the block that comes next."""
+        """Have the next block translated again, as a hook was added to its instructions."""
         if not self._counter.state.retranslate:
             return None
         self.forget_code(self._counter.state.retranslate_pc, 2)
@@ -389,7 +389,7 @@ class Execution:
                 return next_pc
 
     def _size(self, pc: int) -> int:
-        """Bytes of the instruction at ``pc``."""
+        """Return the bytes of the instruction at ``pc``."""
         bits = self._counter.opcode(pc)
         is_short = bits <= 0xFFFF if self._is_arm else bits & 3 != 3
         return 2 if is_short else 4

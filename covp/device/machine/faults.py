@@ -53,7 +53,7 @@ _EBREAK = (0x00100073, 0x9002)
 
 
 class FaultReader:
-    """Makes faults from the counter's hooks and the emulator's status.
+    """A maker of faults from the counter's hooks and the emulator's status.
 
     Args:
         platform: its memory map.
@@ -67,7 +67,7 @@ class FaultReader:
         self._is_arm = core.architecture == "arm"
 
     def fault(self, pc: int, sp: int, status: int) -> DeviceFault:
-        """The fault that ended a run with the core's pc and sp."""
+        """Return the fault that ended a run with the core's pc and sp."""
         if status in _PERMISSIONS:
             return self._access(pc, sp, _PERMISSIONS[status])
         if self._counter.state.interrupt:
@@ -79,8 +79,8 @@ class FaultReader:
             return DeviceFault("illegal instruction", pc=pc, detail=f"opcode 0x{opcode:x}")
         return DeviceFault("emulator stop", pc=pc, detail=f"Unicorn's status {status}")
 
-    def misaligned(self, pc: int) -> DeviceFault:
-        """The fault of the misaligned access that the counter found at ``pc``."""
+    def misaligned_fault(self, pc: int) -> DeviceFault:
+        """Return the fault of the misaligned access that the counter found at ``pc``."""
         state = self._counter.state
         return DeviceFault(
             "misaligned access",
@@ -91,18 +91,18 @@ class FaultReader:
         )
 
     def illegal(self, pc: int) -> DeviceFault:
-        """The fault of an instruction that the emulator executes and the core does not have."""
+        """Return the fault of an instruction that the emulator executes but the core lacks."""
         detail = f"opcode 0x{self._counter.opcode(pc):x}: {self._core.name} does not have it"
         return DeviceFault("illegal instruction", pc=pc, detail=detail)
 
-    def _unaligned(self, pc: int) -> DeviceFault:
-        """The emulator itself found the misaligned access at ``pc``, and does not say where."""
+    def _unaligned_fault(self, pc: int) -> DeviceFault:
+        """Return the fault of a misaligned access at ``pc`` that the emulator itself found."""
         state = self._counter.state
         found = aligned_access(self._counter.opcode(pc), self._register)
         if found is None:
             return DeviceFault("misaligned access", pc=pc)
         state.access_address, state.access_size = found
-        return self.misaligned(pc)
+        return self.misaligned_fault(pc)
 
     def _register(self, name: str) -> int:
         return int(self._engine.reg_read(register_id("arm", name)))
@@ -110,10 +110,10 @@ class FaultReader:
     def _access(self, pc: int, sp: int, lacks: int) -> DeviceFault:
         state, platform = self._counter.state, self._platform
         if lacks == uc.UC_PROT_EXEC:
-            address = self._refused(pc, _LONGEST, lacks)
+            address = self._first_refused(pc, _LONGEST, lacks)
             detail = "a jump out of the memory"
             return DeviceFault("unmapped fetch", pc=pc, address=address, detail=detail)
-        address = self._refused(state.access_address, state.access_size, lacks)
+        address = self._first_refused(state.access_address, state.access_size, lacks)
         kind: FaultKind = "unmapped write" if lacks == uc.UC_PROT_WRITE else "unmapped read"
         region = platform.region_of(address)
         if region is not None:
@@ -124,7 +124,7 @@ class FaultReader:
             detail = nearest_region(platform, address)
         return DeviceFault(kind, pc=pc, address=address, size=state.access_size, detail=detail)
 
-    def _refused(self, address: int, size: int, lacks: int) -> int:
+    def _first_refused(self, address: int, size: int, lacks: int) -> int:
         """Return the first byte of an access in a page that lacks a permission."""
         last = address + size - 1
         if self._allows(address, lacks) and last // PAGE != address // PAGE:
@@ -140,7 +140,7 @@ class FaultReader:
     def _exception(self, pc: int) -> DeviceFault:
         number = self._counter.state.interrupt - 1
         if self._is_arm and number == _UNALIGNED:
-            return self._unaligned(pc)
+            return self._unaligned_fault(pc)
         if self._is_arm and number == _SVC:
             pc -= 2
         elif not self._is_arm and number in _RISCV_PAST:

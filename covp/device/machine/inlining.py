@@ -96,7 +96,7 @@ def inline_calls(library: ctypes.CDLL, machine: int, uclib: Any, engine: Any, th
 
 @functools.cache
 def _hook_count(kind: int) -> int | None:
-    """Where in an engine the number of its hooks of a kind stands; None: not found.
+    """Find the offset of an engine's number of hooks of a kind; None: not found.
 
     It is what becomes 1 with the first one, and 0 again without it.
     """

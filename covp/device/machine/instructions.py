@@ -10,7 +10,7 @@ MRET = 0x30200073
 
 
 def may_unmask(core: Core, bytes: int, bits: int) -> bool:
-    """Whether pending interrupts have to be checked after an instruction."""
+    """Return whether pending interrupts have to be checked after an instruction."""
     patterns = ARM_UNMASKING if core.architecture == "arm" else RISCV_UNMASKING
     return any(p.bytes == bytes and bits & p.mask == p.match for p in patterns)
 
@@ -27,7 +27,7 @@ _RISCV_STORES = ((0x7F, 0x23), (0xE003, 0xC000), (0xE003, 0xC002))
 
 
 def is_plain_store(core: Core, bits: int) -> bool:
-    """Whether an instruction stores and changes no register."""
+    """Return whether an instruction stores and changes no register."""
     stores = _ARM_STORES if core.architecture == "arm" else _RISCV_STORES
     short = bits <= 0xFFFF if core.architecture == "arm" else bits & 3 != 3
     return any(
@@ -37,5 +37,5 @@ def is_plain_store(core: Core, bits: int) -> bool:
 
 
 def is_wait_for_interrupt(core: Core, bits: int) -> bool:
-    """WFI: Arm's 16-bit form, RISC-V's."""
+    """Return whether it is a WFI: Arm's 16-bit form, or RISC-V's."""
     return bits == (0xBF30 if core.architecture == "arm" else 0x10500073)

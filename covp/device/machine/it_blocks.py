@@ -16,7 +16,7 @@ _BRANCHES = ((0xF000, 0xD000), (0xF800, 0xE000), (0xFF00, 0x4700), (0xF500, 0xB1
 
 
 def accesses_conditionally(opcode: Callable[[int], int], block: int) -> bool:
-    """Whether a load or store of a block is inside an IT block.
+    """Return whether a load or store of a block is inside an IT block.
 
     Args:
         opcode: the bits of the instruction at an address, see `Counter.opcode`.
@@ -42,7 +42,7 @@ def _is_one_of(first: int, patterns: tuple[tuple[int, int], ...]) -> bool:
 
 
 def _ends(bits: int, first: int) -> bool:
-    """Whether a block ends with an instruction: a branch."""
+    """Return whether a block ends with an instruction: a branch."""
     if bits <= 0xFFFF:
         return bits == 0 or _is_one_of(first, _BRANCHES)
     return first & 0xF800 == 0xF000 and bool(bits & 0x8000)

@@ -42,7 +42,7 @@ class MmioState:
 
 
 class MmioPort:
-    """Maps peripherals into the emulator and passes the core's accesses to them.
+    """A port that maps peripherals into the emulator and passes the core's accesses to them.
 
     Args:
         core, engine, counter, interrupts: of the core.
@@ -85,7 +85,7 @@ class MmioPort:
     # -- what is mapped -----------------------------------------------------------------------
 
     def update(self, base: int, size: int) -> None:
-        """A peripheral came or went there: receive the accesses to the pages that hold any."""
+        """Receive accesses to the pages that hold peripherals, after one came or went."""
         for page in pages(base, size):
             was_mapped = page in self._pages
             self._pages[page] = [item for map in self._maps for item in map.on_page(page)]
@@ -109,12 +109,12 @@ class MmioPort:
         self._engine.ctl(uc.UC_CTL_TLB_FLUSH, uc.UC_CTL_IO_WRITE)
 
     def read(self, address: int, size: int) -> int:
-        """A debugger's load. Raises DeviceFault where a load of the core would."""
+        """Return a debugger's load. Raises DeviceFault where a load of the core would."""
         base, peripheral = self._find(address, size, is_store=False)
         return peripheral.read_register(address - base, size)
 
     def write(self, address: int, size: int, value: int) -> None:
-        """A debugger's store. Raises DeviceFault where a store of the core would."""
+        """Store as a debugger. Raises DeviceFault where a store of the core would."""
         base, peripheral = self._find(address, size, is_store=True)
         peripheral.write_register(address - base, size, value)
 
@@ -195,7 +195,7 @@ class MmioPort:
             self._fail(error, region.start + offset)
 
     def _interrupts_now(self) -> bool:
-        """Whether an interrupt has to come directly after the store that was just passed on.
+        """Return whether an interrupt has to come directly after the store just passed on.
 
         Where the store also changes its base register, or may be one inside an IT block, it has to
         be finished first, so that the interrupt waits for the end of the block.
@@ -206,7 +206,7 @@ class MmioPort:
         return is_plain_store(self._core, self._counter.opcode(block))
 
     def _is_located(self) -> bool:
-        """Whether the accessing instruction starts the running block, so that the time is exact.
+        """Return whether the accessing instruction starts the block, so that the time is exact.
 
         Inside a block the emulator does not report the pc. Where it is needed the access is given
         up; the emulator then stops at the instruction, undone, and `Execution` repeats it as the
@@ -226,11 +226,11 @@ class MmioPort:
         return False
 
     def forget_code(self) -> None:
-        """Bytes of memory have changed, from which blocks of code may have been."""
+        """Forget blocks of code that may be from bytes of memory that have changed."""
         self._conditional.clear()
 
     def _is_conditional(self, block: int) -> bool:
-        """Whether the access may be one inside an IT block."""
+        """Return whether the access may be one inside an IT block."""
         if self._core.architecture != "arm":
             return False
         known = self._conditional.get(block)
@@ -273,28 +273,28 @@ class MmioPort:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether an access has ended the run: there is something to take, or to locate."""
+        """True if an access has ended the run: there is something to take, or to locate."""
         return self._stored or self.locating or self.pending is not None
 
     def take_pending(self) -> BaseException | None:
-        """The error that a model raised, once."""
+        """Return the error that a model raised, once."""
         error, self.pending = self.pending, None
         return error
 
     def take_stored(self) -> bool:
-        """Whether the run was stopped at a store that is done, once."""
+        """Return, once, whether the run was stopped at a store that is done."""
         stored, self._stored = self._stored, False
         return stored
 
-    def located(self, pc: int) -> None:
-        """The access that was given up is at ``pc``; a block starts there from now on."""
+    def mark_block_start(self, pc: int) -> None:
+        """Start blocks at ``pc`` from now on, where the access is that was given up."""
         self.locating = False
         self._access_points.add(pc)
 
     # -- polling ------------------------------------------------------------------------------
 
     @property
-    def polling(self) -> str:
+    def polled_register(self) -> str:
         """The register that the program reads again and again, as "peripheral.REGISTER", or ""."""
         if self._polled is None or self._polls < _POLLING:
             return ""
@@ -303,11 +303,11 @@ class MmioPort:
         return f"{peripheral.name}.{register.name if register else hex(offset)}"
 
     def forget_polls(self) -> None:
-        """Another core has run, which may have changed the value that is polled."""
+        """Forget polls: another core has run and may have changed the value that is polled."""
         self._polls = 0
 
     def _count_poll(self, peripheral: Peripheral, offset: int, value: int) -> None:
-        """Raises DeviceFault: nothing will ever change the value."""
+        """Count a poll. Raises DeviceFault: nothing will ever change the value."""
         polled = (peripheral, offset, value)
         self._polls = self._polls + 1 if polled == self._polled else 0
         self._polled = polled
@@ -315,14 +315,14 @@ class MmioPort:
             return
         raise DeviceFault(
             "endless poll",
-            detail=f"{self.polling} was read {self._polls:,} times, always 0x{value:x}, and "
-            "nothing is under way that would change it",
+            detail=f"{self.polled_register} was read {self._polls:,} times, always 0x{value:x}, "
+            "and nothing is under way that would change it",
         )
 
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> MmioState:
-        """All that the next access depends on; `pending` and `locating` never outlast a run."""
+        """Return what the next access depends on; `pending` and `locating` never outlast a run."""
         return MmioState(self._last_access, self._polled, self._polls)
 
     def load_state(self, state: MmioState) -> None:

@@ -25,7 +25,7 @@ class _CachedRegion(ctypes.Structure):
 
 
 class NativeCache(ctypes.Structure):
-    """counter_state.h's Cache."""
+    """A Cache of counter_state.h."""
 
     _fields_ = (
         ("line_bits", u32), ("set_mask", u32), ("ways", u32), ("replacement", u32),
@@ -38,14 +38,14 @@ class NativeCache(ctypes.Structure):
 
 
 class CacheCounts(NamedTuple):
-    """How often a cache was looked up, and how often it did not have it."""
+    """The number of lookups and of misses of a cache."""
 
     lookups: int
     misses: int
 
 
 class CacheState(NamedTuple):
-    """What is in all caches; opaque."""
+    """The content of all caches; opaque."""
 
     items: bytes
     lines: tuple[tuple[bytes, ...], ...]
@@ -100,19 +100,19 @@ class NativeCaches:
 
     @property
     def has_data(self) -> bool:
-        """Whether loads and stores go through one."""
+        """True if loads and stores go through one of the caches."""
         return any(cache.has_data for cache in self.caches)
 
     @property
     def counts(self) -> dict[str, CacheCounts]:
-        """By the name of the cache."""
+        """The counts of each cache, by its name."""
         return {
             cache.name: CacheCounts(native.lookups, native.misses)
             for cache, native in zip(self.caches, self.native, strict=False)
         }
 
     def save_state(self) -> CacheState:
-        """What is in them, and the counts."""
+        """Return the content of the caches, and the counts."""
         return CacheState(bytes(self.native), tuple(lines.save() for lines in self._lines))
 
     def load_state(self, state: CacheState) -> None:
@@ -153,7 +153,7 @@ def _pack_regions(slot: NativeCache, cache: Cache, platform: Platform) -> None:
 
 
 def uncached_waits(platform: Platform) -> list[WaitStates]:
-    """The wait states of each region that a core meets without caches.
+    """Return the wait states of each region that a core meets without caches.
 
     What goes through a cache waits for the cache instead.
     """
@@ -185,7 +185,7 @@ class Ghosts:
 
 
 def miss_cycles(platform: Platform) -> dict[str, list[int]]:
-    """Of each cache what a miss takes, by memory: those of the platform that name it, in order."""
+    """Return the cycles of a miss by cache and memory: the caches that name it, in order."""
     caches = NativeCaches(platform)
     return {
         cache.name: [place.miss for place in native.regions[: native.region_count]]

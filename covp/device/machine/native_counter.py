@@ -64,7 +64,7 @@ class MarkerItem(ctypes.Structure):
 
 
 class BlockCount(ctypes.Structure):
-    """How often a version of a block ran, and what one run costs."""
+    """The number of runs of a version of a block, and the cost of one run."""
 
     _fields_ = (
         ("runs", u64 * ENTRIES), ("jumped", u64 * ENTRIES), ("ended", u64 * ENTRIES),
@@ -75,13 +75,13 @@ class BlockCount(ctypes.Structure):
 
 
 class EdgeCount(ctypes.Structure):
-    """How often the core went from a block, by its place among all, to an address."""
+    """The number of times the core went from a block, by its place among all, to an address."""
 
     _fields_ = (("source", u64), ("target", u64), ("count", u64))
 
 
 class VariedCount(ctypes.Structure):
-    """How often an instruction had operands of some sizes; see varied.h."""
+    """The number of times an instruction had operands of some sizes; see varied.h."""
 
     _fields_ = (
         ("block", u64), ("count", u64), ("place", u32), ("entry", u32), ("kind", u32),
@@ -113,7 +113,7 @@ class SegmentCut(ctypes.Structure):
 
 
 class SegmentCounts(ctypes.Structure):
-    """How many cuts, runs and operands there are."""
+    """The numbers of cuts, runs and operands."""
 
     _fields_ = (("cuts", u64), ("runs", u64), ("operands", u64))
 
@@ -165,7 +165,7 @@ def pack_specials(specials: tuple[Special, ...]) -> ctypes.Array[_Special]:
 
 @functools.lru_cache(maxsize=1)
 def counter_library() -> ctypes.CDLL:
-    """The native side, compiled on first use."""
+    """Return the native side, compiled on first use."""
     path = compile_for_host(
         "counter", "the instruction counter", [_SOURCE], PLAIN_LIBRARY, headers=_HEADERS
     )

@@ -77,7 +77,7 @@ class Nvic:
         self.reset()
 
     def reset(self) -> None:
-        """Nothing is pending, active or enabled; thread mode on the main stack."""
+        """Reset: nothing is pending, active or enabled; thread mode on the main stack."""
         self.pending: set[int] = set()
         self.active: list[int] = []
         self.enabled: set[int] = set()
@@ -87,7 +87,7 @@ class Nvic:
     # -- lines and registers ------------------------------------------------------------------
 
     def set_line(self, number: int, level: bool) -> None:
-        """A level-sensitive request line: the exception number less 16.
+        """Set a level-sensitive request line: the exception number less 16.
 
         Once up it is latched: only entry or a write of ICPR ends its being pending.
         """
@@ -99,28 +99,30 @@ class Nvic:
             self.levels.discard(exception)
 
     def pulse(self, number: int) -> None:
-        """See `InterruptController`."""
+        """Make an interrupt pending once."""
         self.pending.add(number + FIRST_LINE)
 
     def set_priority(self, exception: int, value: int) -> None:
-        """0 is the most urgent; bits that are not implemented read as 0."""
+        """Set a priority: 0 is the most urgent; bits that are not implemented read as 0."""
         self.priorities[exception] = value & self._mask
 
     def priority(self, exception: int) -> int:
-        """As `set_priority` left it; negative for exceptions whose priority is fixed."""
+        """Return the priority that was set; negative for exceptions whose priority is fixed."""
         return {1: -3, 2: -2, 3: -1}.get(exception, self.priorities.get(exception, 0))
 
     def wakes(self) -> bool:
-        """WFI ends with an exception that would preempt, were PRIMASK clear."""
+        """Return whether WFI ends: an exception would preempt, were PRIMASK clear."""
         exception = self._first()
-        return exception is not None and self._group(exception) < self._running(masked=False)
+        return exception is not None and self._group(exception) < self._running_priority(
+            masked=False
+        )
 
     # -- entry and return ---------------------------------------------------------------------
 
     def preempts(self) -> bool:
-        """Whether the most urgent pending exception interrupts the running code."""
+        """Return whether the most urgent pending exception interrupts the running code."""
         exception = self._first()
-        return exception is not None and self._group(exception) < self._running()
+        return exception is not None and self._group(exception) < self._running_priority()
 
     def take(self, pc: int) -> int:
         """Enter the most urgent pending exception if it preempts; the pc to go on from."""
@@ -154,12 +156,13 @@ class Nvic:
         if not vector & 1:
             raise DeviceFault(
                 "illegal instruction", pc=pc, address=self.vector_table + 4 * exception,
-                detail=f"the vector of exception {exception} is 0x{vector:08x}, no Thumb address",
+                detail=f"the vector of exception {exception} is 0x{vector:08x}, "
+                "not a Thumb address",
             )  # fmt: skip
         return vector & ~1
 
     def _frame(self, pc: int) -> _Frame:
-        """The frame that an exception now saves; nothing is changed."""
+        """Return the frame that an exception now saves; nothing is changed."""
         control, sp = self._read("CONTROL"), self._read("SP")
         thread = not self.active
         process = thread and bool(control & _SPSEL)
@@ -176,7 +179,7 @@ class Nvic:
         return _Frame("PSP" if process else "MSP", address, data, xpsr, exc_return)
 
     def is_return(self, pc: int) -> bool:
-        """Whether a jump to ``pc`` is a return from an exception."""
+        """Return whether a jump to ``pc`` is a return from an exception."""
         return bool(self.active) and pc >= _EXC_RETURN
 
     def leave(self, value: int) -> int:
@@ -213,7 +216,7 @@ class Nvic:
         self._write("FPSCR", status)
 
     def _return_to_mode(self, exc_return: int, floats: bool) -> None:
-        """The masks and CONTROL as EXC_RETURN says."""
+        """Set the masks and CONTROL as EXC_RETURN says."""
         control = self._read("CONTROL") & ~_FPCA | (_FPCA if floats else 0)
         if exc_return & _THREAD:
             control = control & ~_SPSEL | (_SPSEL if exc_return & _PROCESS_STACK else 0)
@@ -224,7 +227,7 @@ class Nvic:
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> object:
-        """Everything but the core's registers."""
+        """Return everything but the core's registers."""
         return (
             *(frozenset(self.pending), tuple(self.active), frozenset(self.enabled)),
             *(frozenset(self.levels), dict(self.priorities)),
@@ -242,7 +245,7 @@ class Nvic:
     # -----------------------------------------------------------------------------------------
 
     def _first(self) -> int | None:
-        """The most urgent pending exception that is enabled; the lowest number of equals."""
+        """Return the most urgent pending exception that is enabled; the lowest number of equals."""
         if not self.pending:
             return None
         ready = [e for e in self.pending if e < FIRST_LINE or e in self.enabled]
@@ -252,8 +255,8 @@ class Nvic:
         priority = self.priority(exception)
         return priority if priority < 0 else priority >> (self.priority_group + 1)
 
-    def _running(self, masked: bool = True) -> int:
-        """The group priority that an exception has to be more urgent than."""
+    def _running_priority(self, masked: bool = True) -> int:
+        """Return the group priority that an exception has to be more urgent than."""
         level = min([self._group(e) for e in self.active], default=_LOWEST)
         if self._has_masks:
             base = self._read("BASEPRI") & self._mask

@@ -27,7 +27,7 @@ _STEPS = (0x01010101, 0x03050709)
 
 
 def find_registers(engine: Uc) -> int | None:
-    """The host address of x0 of an RV32 engine, followed by x1, ...; None if it cannot be known.
+    """Find the host address of x0 of an RV32 engine, followed by x1, ...; None: unknown.
 
     The registers keep their values.
     """
@@ -63,7 +63,7 @@ def _search(engine: Uc, numbers: list[int], memory: int) -> int | None:
 
 
 def _write_pattern(engine: Uc, numbers: list[int], step: int) -> bytes:
-    """Of x0..x31, as they lie in memory."""
+    """Write a value to each register; return x0..x31 as they lie in memory."""
     values = [step * register & 0xFFFFFFFF for register in range(_COUNT)]
     for number, value in zip(numbers, values[1:], strict=True):
         engine.reg_write(number, value)
@@ -71,14 +71,14 @@ def _write_pattern(engine: Uc, numbers: list[int], step: int) -> bytes:
 
 
 def _is_alive(engine: Uc, address: int) -> bool:
-    """Whether a value written there is the register's."""
+    """Return whether a value written to memory there is the register's."""
     last = _COUNT - 1
     ctypes.c_uint32.from_address(address + 4 * last).value = _STEPS[0]
     return bool(engine.reg_read(register_id("riscv", RISCV.registers[last])) == _STEPS[0])
 
 
 def _read(memory: int, address: int, size: int) -> bytes:
-    """The readable bytes from there: fewer at the end of a mapping, none outside."""
+    """Return the readable bytes from there: fewer at the end of a mapping, none outside."""
     try:
         return os.pread(memory, size, address) if 0 < address < 1 << 63 else b""
     except OSError:

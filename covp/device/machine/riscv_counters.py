@@ -40,11 +40,11 @@ class RiscvCounters:
 
     @staticmethod
     def takes(bits: int) -> bool:
-        """Whether the instruction is a CSR access to one of the counters."""
+        """Return whether the instruction is a CSR access to one of the counters."""
         return bits & 0x7F == 0x73 and bits >> 20 in CSRS and bits >> 12 & 3 != 0
 
     def read(self, number: int) -> int:
-        """The 32 bits of the CSR."""
+        """Return the 32 bits of the CSR."""
         if number == _MIP:
             return self._pending()
         value = self._sources[number & 3]() + self._offsets[number & 3]
@@ -62,7 +62,7 @@ class RiscvCounters:
         self._offsets[which] = whole - now
 
     def save_state(self) -> dict[int, int]:
-        """The counters' distance from the totals."""
+        """Return the counters' distance from the totals."""
         return dict(self._offsets)
 
     def load_state(self, state: dict[int, int]) -> None:

@@ -30,19 +30,19 @@ class RiscvInterrupts:
         return _MEI if self._high or self._pulsed else 0
 
     def set_line(self, number: int, level: bool) -> None:
-        """See `InterruptController`."""
+        """Set the level of an interrupt line."""
         (self._high.add if level else self._high.discard)(number)
 
     def pulse(self, number: int) -> None:
-        """See `InterruptController`."""
+        """Make an interrupt pending once."""
         self._pulsed.add(number)
 
     def wakes(self) -> bool:
-        """WFI ends with an enabled interrupt pending, whatever mstatus.MIE says."""
+        """Return whether WFI ends: an enabled interrupt is pending, whatever mstatus.MIE says."""
         return bool(self.mip & self._read("MIE"))
 
     def preempts(self) -> bool:
-        """Whether mstatus.MIE lets an enabled interrupt in."""
+        """Return whether mstatus.MIE lets an enabled interrupt in."""
         if not (self._high or self._pulsed):
             return False
         return self.wakes() and bool(self._read("MSTATUS") & _MIE)
@@ -63,14 +63,14 @@ class RiscvInterrupts:
         return (vector & ~3) + (4 * _MACHINE_EXTERNAL if vector & 1 else 0)
 
     def reset(self) -> None:
-        """All lines down, nothing enabled."""
+        """Reset: all lines are down, nothing is enabled."""
         self._high.clear()
         self._pulsed.clear()
         self._write("MIE", 0)
         self._write("MSTATUS", self._read("MSTATUS") & ~_MIE)
 
     def save_state(self) -> object:
-        """The lines that are up, and the requests; the rest is in the core's registers."""
+        """Return the lines that are up, and the requests; the rest is in the core's registers."""
         return frozenset(self._high), frozenset(self._pulsed)
 
     def load_state(self, state: object) -> None:

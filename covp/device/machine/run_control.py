@@ -21,13 +21,13 @@ class RunControl:
         self.halt_requested = False
 
     def begin(self, deadline: float) -> None:
-        """A run starts."""
+        """Start a run."""
         self.deadline, self.halt_requested = deadline, False
 
     def is_over(self) -> bool:
-        """Whether the run has to end now."""
+        """Return whether the run has to end now."""
         return self.halt_requested or self.is_late()
 
     def is_late(self) -> bool:
-        """Whether the deadline has passed."""
+        """Return whether the deadline has passed."""
         return self.now() > self.deadline

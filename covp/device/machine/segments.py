@@ -17,7 +17,7 @@ from covp.errors import DeviceError
 
 
 class SegmentLog:
-    """Cuts a core's execution from its making on; a `covp.hardware.witness.Witness`.
+    """A log that cuts a core's execution from now on; a `covp.hardware.witness.Witness`.
 
     Args:
         library: the native side of the counter.
@@ -46,25 +46,25 @@ class SegmentLog:
         if not kept or not library.machine_add_ghosts(machine, ghosts.native, ghosts.count):
             raise DeviceError("not enough host memory for segments")
 
-    def started(self, unit: object, cycles: int) -> int:
-        """See `Witness`."""
+    def on_start(self, unit: object, cycles: int) -> int:
+        """End a segment where a unit accepts a job; return the job's cycles."""
         self._cut(STARTED, unit)
         return self._pace(cycles)
 
-    def polled(self, unit: object) -> None:
-        """See `Witness`."""
+    def on_poll(self, unit: object) -> None:
+        """End a segment where the core reads a unit's STATUS."""
         self._cut(POLLED, unit)
 
-    def looked(self, unit: object, is_over: bool) -> None:
-        """See `Witness`."""
+    def on_pending_read(self, unit: object, is_over: bool) -> None:
+        """End a segment where the core reads whether an interrupt is pending."""
         self._cut(LOOKED, unit, is_over)
 
-    def slept(self) -> None:
-        """See `Witness`."""
+    def on_sleep(self) -> None:
+        """End a segment where the core waits for an interrupt."""
         self._cut(SLEPT)
 
     def end(self) -> None:
-        """The last segment ends here."""
+        """End the last segment here."""
         self._cut(ENDED)
 
     def _cut(self, kind: int, unit: object = None, is_over: bool = False) -> None:
@@ -72,7 +72,7 @@ class SegmentLog:
         self._library.machine_cut(self._machine, kind, self._is_running())
 
     def segments(self, trace: Trace) -> Segments:
-        """All segments up to the latest cut.
+        """Return all segments up to the latest cut.
 
         Args:
             trace: of the same core, with every block that ran.
@@ -106,5 +106,5 @@ class SegmentLog:
 
 
 def _table(items: ctypes.Array[Any], count: int) -> NDArray[Any]:
-    """Structures as a numpy array of records, copied."""
+    """Copy structures to a numpy array of records."""
     return np.array(np.ctypeslib.as_array(items)[:count])

@@ -53,7 +53,7 @@ class Shadow:
         self._state.sp = stack_pointer
 
     def trust(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Code in these ranges of addresses, each without its end, may do anything.
+        """Let code in ``ranges`` of addresses, each without its end, do anything.
 
         Raises:
             DeviceError: there are more than 8.
@@ -65,7 +65,7 @@ class Shadow:
         self._state.trusted_count = len(ranges)
 
     def set_return(self, address: int, result: Sequence[tuple[int, int]]) -> None:
-        """Calls return to ``address``, with a ``result`` of registers and their bytes, as bits."""
+        """Set the address calls return to, and a ``result``: registers and their bytes, as bits."""
         self._state.returns_to = address
         for position in range(2):
             register, used = result[position] if position < len(result) else (0, 0)
@@ -73,7 +73,7 @@ class Shadow:
             self._state.result_bytes[position] = used
 
     def set_stack(self, start: int, end: int, limit: int, above: int) -> None:
-        """The stack is from ``start`` to before ``end``; a call may use ``limit`` bytes of it.
+        """Set the stack from ``start`` to before ``end``; a call may use ``limit`` bytes of it.
 
         ``above``: bytes of its arguments, which lie above them.
         """
@@ -82,7 +82,7 @@ class Shadow:
         self._state.stack_limit = limit
 
     def set_heap(self, start: int, end: int, next_at: int) -> None:
-        """From ``start`` on memory may be accessed up to the address that is stored at ``next_at``.
+        """Permit access from ``start`` up to the address that is stored at ``next_at``.
 
         None lies at or after ``end``.
         """
@@ -96,15 +96,15 @@ class Shadow:
             self._library.machine_set_shadow(self._machine, address, size, int(state))
 
     def state(self, address: int, size: int) -> NDArray[np.uint8]:
-        """Of ``size`` bytes from ``address``, as numbers of `Forbidden`; shape (size,)."""
+        """Return `Forbidden` numbers of ``size`` bytes from ``address``; shape (size,)."""
         states = np.zeros(size, np.uint8)
         self._library.machine_get_shadow(
             self._machine, address, size, states.ctypes.data_as(pointer)
         )
         return states
 
-    def undefined(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The bits without a value of ``size`` bytes from ``address``; shape (size,)."""
+    def undefined_bits(self, address: int, size: int) -> NDArray[np.uint8]:
+        """Return the bits without a value of ``size`` bytes from ``address``; shape (size,)."""
         bits = np.zeros(size, np.uint8)
         self._library.machine_get_undefined(
             self._machine, address, size, bits.ctypes.data_as(pointer)
@@ -112,7 +112,7 @@ class Shadow:
         return bits
 
     def origin(self, address: int) -> tuple[int, int]:
-        """Where the undefined bits that were stored at ``address`` are from.
+        """Return where the undefined bits that were stored at ``address`` come from.
 
         Returns:
             the address that they were loaded from, and the pc of that load; (0, 0): not known.
@@ -122,24 +122,24 @@ class Shadow:
         return found[0], found[1]
 
     def wrote(self, address: int, size: int) -> None:
-        """Someone else has stored into memory: these bytes have a value."""
+        """Give bytes a value, as someone else has stored them."""
         self._library.machine_wrote(self._machine, address, size)
 
     def stack_frame(self, address: int, words: int, returns: bool) -> None:
-        """An exception has stored its frame at ``address``, or loads it as it ``returns``."""
+        """Note that an exception stored its frame at ``address``, or loads it as it ``returns``."""
         self._library.machine_stack_frame(self._machine, address, words, returns)
 
     def begin(self) -> None:
-        """A run begins with an empty stack, and without a finding."""
+        """Begin a run with an empty stack, and without a finding."""
         self._library.machine_begin_shadow(self._machine)
 
     @property
     def stack_bytes(self) -> int:
-        """Of the stack in use at most since `begin`, without those of trusted code."""
+        """The largest size of the stack in bytes since `begin`, without that of trusted code."""
         return int(self._state.top - self._state.lowest)
 
     def finding(self) -> Finding | None:
-        """What ended the run, if anything did."""
+        """Return the forbidden access that ended the run; None where there was none."""
         state = self._state
         if not state.found:
             return None

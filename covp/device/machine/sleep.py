@@ -9,7 +9,7 @@ from covp.hardware.interrupt import InterruptController
 
 
 class Sleep:
-    """Whether a core waits in a WFI, and what ends that.
+    """The state of a core that may wait in a WFI, and what ends that.
 
     Attributes:
         wfi: address of the instruction, which has retired; None: the core is awake.
@@ -21,15 +21,15 @@ class Sleep:
 
     @property
     def is_asleep(self) -> bool:
-        """Whether the core waits."""
+        """True if the core waits."""
         return self.wfi is not None
 
     def wake(self) -> None:
-        """The core goes on, whatever its interrupts are."""
+        """Let the core go on, whatever its interrupts are."""
         self.wfi = None
 
     def has_ended(self) -> bool:
-        """Fire due events; whether the core is awake after them."""
+        """Fire due events; return whether the core is awake after them."""
         self._clock.run_due()
         if self._interrupts.wakes():
             self.wfi = None
@@ -45,7 +45,7 @@ class Sleep:
             DeviceFault: nothing can ever wake the core (kind "endless sleep").
         """
         if self._clock.witness is not None:
-            self._clock.witness.slept()
+            self._clock.witness.on_sleep()
         while not self.has_ended():
             if self._control.is_over():
                 return
@@ -58,7 +58,7 @@ class Sleep:
                 raise self.endless()
 
     def endless(self) -> DeviceFault:
-        """The fault of a core that nothing will wake."""
+        """Return the fault of a core that nothing will wake."""
         return DeviceFault(
             "endless sleep",
             pc=self.wfi,

@@ -34,7 +34,7 @@ class Special:
 
 
 def special_instructions(core: Core, has_data_cache: bool = False) -> tuple[Special, ...]:
-    """Patterns of a core's instructions; the first one that matches an instruction decides.
+    """Return the patterns of a core's instructions; the first one that matches decides.
 
     Args:
         core: which.
@@ -99,7 +99,7 @@ def _not_in_arm(isa: Isa) -> tuple[Special, ...]:
 
 
 def _extend_and_add() -> list[tuple[int, int]]:
-    """SXTAH and its kin: extensions whose Rn is not 15, by each bit of Rn that may be zero."""
+    """Return SXTAH and its kin: extensions whose Rn is not 15, by each bit of Rn that may be 0."""
     return [(0xFFA0F080 | 1 << bit, 0xFA00F080) for bit in range(16, 20)]
 
 

@@ -43,7 +43,7 @@ class _Log(ctypes.Structure):
 
 
 class StoreLog:
-    """Records each store that touches some memory, while it is entered.
+    """A context in which each store that touches some memory is recorded.
 
     Code is translated anew for it; without it there is no cost.
 
@@ -52,9 +52,9 @@ class StoreLog:
         first: address of the first byte.
         size: bytes.
         most: stores that are kept, the first ones.
-        number: before the store of that number, from 0, ``told`` is called; the core's registers
-            are then those of the storing instruction. None: never.
-        told: see ``number``.
+        number: ``on_store`` is called before the store of that number, from 0; the core's
+            registers are then those of the storing instruction. None: never.
+        on_store: see ``number``.
     """
 
     def __init__(
@@ -64,12 +64,12 @@ class StoreLog:
         size: int,
         most: int = MOST,
         number: int | None = None,
-        told: Callable[[], None] = lambda: None,
+        on_store: Callable[[], None] = lambda: None,
     ) -> None:
         self._core = core
         self._records = np.empty(most, STORE)  # pages that are never touched take no memory
         self._error: BaseException | None = None
-        self._callback = _TOLD(functools.partial(self._call, told))
+        self._callback = _TOLD(functools.partial(self._call, on_store))
         ids = register_ids(core.core.architecture)
         self._log = _Log(
             limit=most,
@@ -85,9 +85,9 @@ class StoreLog:
         )
         self._handle = ctypes.c_size_t()
 
-    def _call(self, told: Callable[[], None]) -> None:
+    def _call(self, on_store: Callable[[], None]) -> None:
         try:
-            told()
+            on_store()
         except BaseException as error:  # ctypes would print it and go on
             self._error = error
 
@@ -127,7 +127,7 @@ class StoreLog:
 
 @functools.lru_cache(maxsize=1)
 def _library() -> ctypes.CDLL:
-    """The native side, compiled on first use."""
+    """Return the native side, compiled on first use."""
     path = compile_for_host("store_log", "the log of stores", [_SOURCE], PLAIN_LIBRARY)
     library = ctypes.CDLL(str(path))
     library.store_log_bytes.restype = ctypes.c_uint64

@@ -107,7 +107,7 @@ class SystemControl(Peripheral):
         self._schedule_tick()
 
     def _schedule_tick(self) -> None:
-        """TICKINT: the exception is pending each time the counter reaches 0."""
+        """Schedule the exception of TICKINT for the cycle in which the counter reaches 0."""
         self._cancel_tick()
         if self._start is None or not self.get("SYST_CSR", "TICKINT"):
             return
@@ -124,7 +124,7 @@ class SystemControl(Peripheral):
             self._tick = None
 
     def read_register(self, offset: int, size: int) -> int:
-        """As `Peripheral`; the arrays of the NVIC and the priorities in any size."""
+        """Read a register; arrays of the NVIC and priorities may be read in any size."""
         if _ISER <= offset < _NVIC_END:
             return self._read_nvic(offset, size)
         if _SHPR <= offset < _SHPR_END:
@@ -132,7 +132,7 @@ class SystemControl(Peripheral):
         return super().read_register(offset, size)
 
     def write_register(self, offset: int, size: int, value: int) -> None:
-        """As `Peripheral`; the arrays of the NVIC and the priorities in any size."""
+        """Write a register; arrays of the NVIC and priorities may be written in any size."""
         if offset in OPERATIONS:
             self._caches.operate(offset, value)
         elif _ISER <= offset < _NVIC_END:
@@ -145,7 +145,7 @@ class SystemControl(Peripheral):
             self.interrupt.set(False)  # the core looks at pending interrupts
 
     def needs_exact_time(self, offset: int, is_store: bool) -> bool:
-        """As `Peripheral`."""
+        """Return whether an access needs the exact time; it does not where it changes nothing."""
         return offset not in _QUIET and super().needs_exact_time(offset, is_store)
 
     def _priorities(self, first: int, size: int) -> int:
@@ -186,7 +186,7 @@ class SystemControl(Peripheral):
             nvic.pending -= lines - nvic.levels  # a line that is up stays pending
 
     def pend(self, value: int) -> None:
-        """ICSR was written: PendSV and SysTick become pending, or no longer are."""
+        """Handle a write to ICSR: PendSV and SysTick become pending, or no longer are."""
         for bit, exception in ((_PENDSVSET, PENDSV), (_PENDSTSET, SYSTICK)):
             if value & bit:
                 self._nvic.pending.add(exception)
@@ -195,7 +195,7 @@ class SystemControl(Peripheral):
                 self._nvic.pending.discard(exception)
 
     def update_icsr(self) -> None:
-        """ICSR is read: the active and the pending exceptions."""
+        """Update ICSR when it is read: the active and the pending exceptions."""
         nvic = self._nvic
         value = nvic.active[-1] if nvic.active else 0
         value |= min(nvic.pending, default=0) << 12
@@ -204,20 +204,20 @@ class SystemControl(Peripheral):
         self.values["ICSR"] = value
 
     def move_vectors(self, value: int) -> None:
-        """VTOR was written."""
+        """Handle a write to VTOR."""
         self._nvic.vector_table = value & ~0x7F
 
     def set_group(self, value: int) -> None:
-        """AIRCR was written; ignored without its key. Resets are left to the debugger."""
+        """Handle a write to AIRCR, ignored without its key. Resets are left to the debugger."""
         if value & 0xFFFF0000 == _AIRCR_KEY:
             self._nvic.priority_group = value >> 8 & 7
 
     def update_ccsidr(self) -> None:
-        """CCSIDR is read."""
+        """Update CCSIDR when it is read."""
         self.values["CCSIDR"] = self._caches.ccsidr(self.values["CSSELR"])
 
     def update_aircr(self) -> None:
-        """AIRCR is read."""
+        """Update AIRCR when it is read."""
         self.values["AIRCR"] = 0xFA050000 | self._nvic.priority_group << 8
 
     def update_value(self) -> None:
@@ -234,7 +234,7 @@ class SystemControl(Peripheral):
         self._start, self._value, self._flag_seen = self.clock.now, value, 0
 
     def _now(self) -> tuple[int, int]:
-        """(value, how often 0 was reached) since it was started at ``_value``."""
+        """Return (value, how often 0 was reached) since it was started at ``_value``."""
         if self._start is None:
             return self._value, self._flag_seen
         period = self.values["SYST_RVR"] + 1

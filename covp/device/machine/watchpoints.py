@@ -24,7 +24,7 @@ class Watch:
     writes: bool
 
     def meets(self, address: int, size: int, is_write: bool) -> bool:
-        """Whether an access touches it."""
+        """Return whether an access touches the watched bytes."""
         wanted = self.writes if is_write else self.reads
         return wanted and address < self.address + self.size and self.address < address + size
 
@@ -71,7 +71,7 @@ class Watchpoints:
             self._engine.ctl_flush_tb()
 
     def stopped_at(self, pc: int) -> bool:
-        """Whether an access ended the run that is just over; a store is undone."""
+        """Return whether an access ended the run that is just over; a store is undone."""
         if self.hit is None or self.suspended:
             return False
         if self.hit.is_write:
@@ -79,7 +79,7 @@ class Watchpoints:
         return True
 
     def forget_hit(self) -> None:
-        """Another run begins."""
+        """Forget the hit, as another run begins."""
         self.hit = None
 
     def _on_access(

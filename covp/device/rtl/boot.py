@@ -10,7 +10,7 @@ _T0, _SP = 5, 2
 
 
 def boot_code(entry: int, sp: int, csrs: Mapping[int, int]) -> list[int]:
-    """Words of code, without compressed instructions.
+    """Return words of code, without compressed instructions.
 
     Encodings: RISC-V unprivileged ISA 20191213, chapters 2 and 9.
 

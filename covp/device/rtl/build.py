@@ -30,7 +30,7 @@ _LIBRARY = HostBinary(".so", _OPTIONS, ("-shared",))
 
 @dataclass(frozen=True)
 class _Waves:
-    """What a format of waveforms needs.
+    """A format of waveforms, and what it needs.
 
     Attributes:
         option: of Verilator.
@@ -73,7 +73,7 @@ _NO_WAVES = ("-DVM_TRACE=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=0", "-DCOVP_WAV
 
 
 def library_of(core: Core, wave: str = "") -> Path:
-    """The library with the core's model, made on first use in about ten seconds.
+    """Return the library with the core's model, made on first use in about ten seconds.
 
     Args:
         core: whose RTL it is.
@@ -123,7 +123,7 @@ def library_of(core: Core, wave: str = "") -> Path:
 
 
 def _runtime(verilator: Verilator, format_: _Waves | None, switches: Sequence[str]) -> Path:
-    """What Verilator's models call: the same of all cores."""
+    """Compile what Verilator's models call; it is the same for all cores."""
     return compile_for_host(
         "verilated",
         f"the runtime of {verilator.version}",

@@ -16,7 +16,7 @@ _MERGED = ("parameters", "csrs")
 
 
 class RtlCore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a core's RTL is and how it is started.
+    """The sources of a core's RTL and the way it is started.
 
     What the file of a core does not say is as in that of the core that it is like; ``parameters``
     and ``csrs`` are added to those there.
@@ -53,17 +53,17 @@ class RtlCore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def rtl_names() -> list[str]:
-    """Names of the cores of covp that there is RTL of."""
+    """Return the names of the cores of covp that there is RTL of."""
     return [core.name for core in all_cores() if has_rtl(core)]
 
 
 def has_rtl(core: Core) -> bool:
-    """Whether there is RTL of a core."""
+    """Return whether there is RTL of a core."""
     return any((folder / "rtl.yaml").is_file() for folder in core.folders)
 
 
 def rtl_packages() -> dict[str, list[str]]:
-    """The package with the sources of each core to the cores that it has."""
+    """Return the package with the sources of each core to the cores that it has."""
     packages: dict[str, list[str]] = {}
     for name in rtl_names():
         packages.setdefault(rtl_of(find_core(name)).package, []).append(name)
@@ -71,7 +71,7 @@ def rtl_packages() -> dict[str, list[str]]:
 
 
 def rtl_of(core: Core) -> RtlCore:
-    """The RTL of a core.
+    """Return the RTL of a core.
 
     Raises:
         PlatformError: there is none of that core, or a file says it wrongly.
@@ -81,7 +81,7 @@ def rtl_of(core: Core) -> RtlCore:
         raise PlatformError(f"device rtl: there is no RTL of core {core.name}: {known}")
     values: dict[str, Any] = {}
     for folder in reversed(core.folders):
-        stated = _stated(folder)
+        stated = _read_folder(folder)
         for key in _MERGED:
             if isinstance(stated.get(key), dict):
                 stated[key] = values.get(key, {}) | stated[key]
@@ -99,8 +99,8 @@ def rtl_of(core: Core) -> RtlCore:
     return found
 
 
-def _stated(folder: Path) -> dict[str, Any]:
-    """What a folder says, with the paths of its own files."""
+def _read_folder(folder: Path) -> dict[str, Any]:
+    """Read a folder's ``rtl.yaml``, with the paths of its own files."""
     path = folder / "rtl.yaml"
     stated = read_yaml(path, PlatformError) if path.is_file() else {}
     if not isinstance(stated, dict):
@@ -114,5 +114,5 @@ def _stated(folder: Path) -> dict[str, Any]:
 
 
 def _own(folder: Path, name: object) -> object:
-    """A file of the folder by its path; one of the package as it is."""
+    """Return a file of the folder by its path; one of the package as it is."""
     return str(folder / name) if isinstance(name, str) and name.startswith("./") else name

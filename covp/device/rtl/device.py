@@ -33,11 +33,11 @@ from covp.hardware.peripheral_models import load_peripheral
 _BOOT = 0x7FFFF000
 """Address of the boot code: below those that some cores take for I/O."""
 _SLOWER = 20
-"""A core that is recorded takes up to so many times as long."""
+"""The largest factor by which recording slows a core down."""
 
 
 class RtlDevice(Closing):
-    """Programs on a core's RTL, cycle by cycle.
+    """A device that runs programs on a core's RTL, cycle by cycle.
 
     Every execution starts from the core's reset, so that its registers are undefined but for the
     sp, no interrupt is enabled, and caches are empty; memory stays. Boot code that no figure
@@ -106,7 +106,7 @@ class RtlDevice(Closing):
         return Sources(Source("exact"), self._source)
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
         return self._memory(address, size).read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
@@ -154,17 +154,17 @@ class RtlDevice(Closing):
         try:
             event = self._machine.run(time.monotonic() + seconds)
         except DeviceFault as fault:
-            raise self._explained(fault) from fault.__cause__
+            raise self._explain(fault) from fault.__cause__
         if event is Event.TRAP:
-            raise self._explained(self._trap())
+            raise self._explain(self._trap())
         if event is Event.LIMIT:
             detail = f"{seconds:g} seconds of host time"
-            raise self._explained(DeviceFault("timeout", pc=self.model.state.pc, detail=detail))
+            raise self._explain(DeviceFault("timeout", pc=self.model.state.pc, detail=detail))
 
     # -- RecordsWaves -------------------------------------------------------------------------
 
     def recording(self, wave: Wave, phase: int | None = None) -> RtlRecording:
-        """See `RecordsWaves.recording`: ``with device.recording(Wave(Path("out.fst"))): ...``.
+        """Record a waveform: ``with device.recording(Wave(Path("out.fst"))): ...``.
 
         The first use of a format compiles the core once more; the device goes on with that model,
         which is slower. Cycle N is at N ns of the file's time.
@@ -173,9 +173,9 @@ class RtlDevice(Closing):
             wave: the file and the window.
             phase: of which; set phases within the context.
         """
-        return RtlRecording(wave, phase, lambda: self._traced(wave.file.suffix))
+        return RtlRecording(wave, phase, lambda: self._switch_model(wave.file.suffix))
 
-    def _traced(self, suffix: str) -> RtlModel:
+    def _switch_model(self, suffix: str) -> RtlModel:
         self.model.switch(library_of(self.platform.core, suffix))
         return self.model
 
@@ -190,8 +190,8 @@ class RtlDevice(Closing):
             detail += rejected_jobs(self.peripherals)
         return DeviceFault(kind, pc=state.pc, detail=detail)
 
-    def _explained(self, fault: DeviceFault) -> DeviceFault:
-        """The fault with what is known of the core, and names of its code."""
+    def _explain(self, fault: DeviceFault) -> DeviceFault:
+        """Return the fault with what is known of the core, and names of its code."""
         self.model.look()
         state = self.model.state
         fault.registers = {"sp": state.sp, "ra": state.ra}
@@ -204,7 +204,7 @@ class RtlDevice(Closing):
         return fault
 
     def _classify(self, fault: DeviceFault, sp: int) -> None:
-        """An access where nothing is: what may be behind it."""
+        """Set a fault's kind by the cause of an access where nothing is."""
         assert fault.address is not None
         memory = self.platform.region_of(fault.address)
         if memory is not None:
@@ -274,7 +274,7 @@ class RtlDevice(Closing):
             DeviceError: it has other peripherals or custom instructions now.
         """
         if not isinstance(state, tuple):
-            raise DeviceError("this is no state that a device with RTL has saved")
+            raise DeviceError("this state was not saved by a device with RTL")
         machine, instructions = state
         self._instructions.load_state(instructions)
         self._machine.load_state(machine)
@@ -282,11 +282,11 @@ class RtlDevice(Closing):
     # -- CountsByPhase, NamesCode -------------------------------------------------------------
 
     def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
-        """See `CountsByPhase.set_phases`; all phases start at zero."""
+        """Set the markers that phases begin at; all phases start at zero."""
         self.model.set_phases(markers)
 
     def current_phase(self) -> int:
-        """The phase that is current now, also after a fault."""
+        """Return the phase that is current now, also after a fault."""
         return self.model.state.phase
 
     def add_debug_info(self, elf: str | bytes) -> None:
@@ -298,11 +298,11 @@ class RtlDevice(Closing):
         self.symbols.remove(elf)
 
     def locate(self, address: int) -> tuple[str | None, str | None]:
-        """("function+0x12", "file.c:12") of a code address; None where it is unknown."""
+        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
         return self.symbols.locate(address)
 
     def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """The functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
+        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
         architecture = self.platform.core.architecture
         return call_stack(self.symbols, architecture, pc, registers, self.read)
 

@@ -30,7 +30,7 @@ class RtlInstructions:
         self._units: dict[str, CustomUnit] = {}
 
     def add(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
-        """See `RtlDevice.add_instructions`."""
+        """Add a unit; see `RtlDevice.add_instructions`."""
         if not self._core.custom_instructions:
             raise DeviceError(
                 f"unit {unit_name}: the RTL of {self._name} has no port for custom instructions; "
@@ -55,13 +55,13 @@ class RtlInstructions:
             self._model.set_instruction(_number(new), unit.function(new), state, new.cycles)
 
     def remove(self, unit_name: str) -> None:
-        """See `RtlDevice.remove_instructions`."""
+        """Remove a unit; see `RtlDevice.remove_instructions`."""
         for old in self._unit(unit_name).instructions:
             self._model.set_instruction(_number(old), 0, 0, 0)
         del self._units[unit_name]
 
     def uses(self, unit_name: str) -> Mapping[str, int]:
-        """See `RtlDevice.instruction_uses`."""
+        """Return the executions of each instruction of a unit."""
         return {i.name: self._model.uses(_number(i)) for i in self._unit(unit_name).instructions}
 
     def reset(self) -> None:
@@ -70,7 +70,7 @@ class RtlInstructions:
             ctypes.memset(unit.state, 0, ctypes.sizeof(unit.state))
 
     def save_state(self) -> dict[str, bytes]:
-        """The state of each unit."""
+        """Return the state of each unit."""
         return {name: bytes(unit.state) for name, unit in self._units.items()}
 
     def load_state(self, state: Mapping[str, bytes]) -> None:

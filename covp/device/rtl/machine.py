@@ -43,7 +43,7 @@ class _Lines:
         self._model, self._high = model, set[int]()
 
     def set_line(self, number: int, level: bool) -> None:
-        """See `InterruptInputs`."""
+        """Set the level of an interrupt line."""
         (self._high.add if level else self._high.discard)(number)
         self._model.state.irq = bool(self._high)
 
@@ -114,7 +114,7 @@ class RtlMachine:
             raise DeviceFault("endless sleep", pc=self.model.state.pc, detail=detail)
 
     def _access(self, event: Event) -> None:
-        """A load or store outside the memory."""
+        """Make a load or store outside the memory."""
         state = self.model.state
         self._stall = 0
         try:
@@ -160,18 +160,18 @@ class RtlMachine:
         self.model.state.limit = cycle
 
     def _phase(self) -> tuple[int, int]:
-        """See `Clock.phase`."""
+        """Return the current phase and its cycles so far."""
         state = self.model.state
         return state.phase, self.model.spent() + self.clock.now - state.phase_start
 
     # -- peripherals --------------------------------------------------------------------------
 
     def attach(self, peripheral: Peripheral, base: int, name: str, irq: int | None = None) -> None:
-        """See `HostsHardware.attach`."""
+        """Map a peripheral at ``base``, with its interrupt at line ``irq``."""
         self.shared.add(peripheral, base, name, InterruptLine(self._lines, irq))
 
     def detach(self, name: str) -> None:
-        """See `HostsHardware.detach`."""
+        """Remove a peripheral and clear its interrupt."""
         _, peripheral = self.shared.remove(name)
         peripheral.interrupt.set(False)
 
@@ -189,7 +189,7 @@ class RtlMachine:
     def load_state(self, state: object) -> None:
         """Go back to a saved state. Raises DeviceError: it has other peripherals now."""
         if not isinstance(state, RtlState):
-            raise DeviceError("this is no state that a device with RTL has saved")
+            raise DeviceError("this state was not saved by a device with RTL")
         self.shared.check_state(state.peripherals)
         self.shared.load_state(state.peripherals)
         for _, peripheral in self.shared.peripherals.values():

@@ -31,7 +31,7 @@ class Event(enum.IntEnum):
 
 
 class State(ctypes.Structure):
-    """What the library and Python share; see harness/state.h."""
+    """The state that the library and Python share; see harness/state.h."""
 
     _fields_ = (
         *((name, ctypes.c_uint64) for name in (
@@ -77,7 +77,7 @@ class _Count(ctypes.Structure):
 
 
 class RtlModel:
-    """One core in simulation.
+    """A core in simulation.
 
     Args:
         library: made by `covp.device.rtl.build`.
@@ -97,7 +97,7 @@ class RtlModel:
         self._make(library)
 
     def _make(self, library: Path) -> None:
-        self._path, self._library = library, _opened(library)
+        self._path, self._library = library, _open_library(library)
         self._handle: int | None = self._library.covp_rtl_new()
         self.state: State = self._library.covp_rtl_state(self._handle).contents
         for memory in self._memories:
@@ -169,18 +169,18 @@ class RtlModel:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was not closed."""
+        """True if the model is not closed yet."""
         return self._handle is not None
 
     def set_boot(self, address: int, words: Sequence[int]) -> None:
-        """The code that the core executes from reset on; only fetches see it."""
+        """Set the code that the core executes from reset on; only fetches see it."""
         self.state.boot = address & -_PARKED
         self._library.covp_rtl_set_boot(
             self._handle, address, (ctypes.c_uint32 * len(words))(*words), len(words)
         )
 
     def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
-        """See `CountsByPhase.set_phases`."""
+        """Set the markers that phases begin at: address and phase."""
         self._kinds = 1 + max((phase for _, phase in markers), default=0)
         table = ctypes.c_uint32 * len(markers)
         self._library.covp_rtl_set_phases(
@@ -192,14 +192,14 @@ class RtlModel:
         )
 
     def phases(self) -> tuple[PhaseCount, ...]:
-        """The counts of every phase up to the latest event that was no access."""
+        """Return the counts of every phase up to the latest event that was no access."""
         counts = self._library.covp_rtl_phases(self._handle)
         return tuple(
             PhaseCount(counts[i].instructions, counts[i].cycles) for i in range(self._kinds)
         )
 
     def spent(self) -> int:
-        """Cycles in the current phase before `State.phase_start`."""
+        """Return the cycles in the current phase before `State.phase_start`."""
         return int(self._library.covp_rtl_phases(self._handle)[self.state.phase].cycles)
 
     def set_instruction(self, number: int, function: int, state: int, cycles: int) -> None:
@@ -218,7 +218,7 @@ class RtlModel:
         self._library.covp_rtl_set_instruction(self._handle, number, function, state, cycles)
 
     def uses(self, number: int) -> int:
-        """How often an instruction was executed since it was set."""
+        """Return how often an instruction was executed since it was set."""
         return self._used.get(number, 0) + int(self._library.covp_rtl_uses(self._handle, number))
 
     def begin(self, entry: int, stop: int) -> None:
@@ -235,7 +235,7 @@ class RtlModel:
         self._library.covp_rtl_look(self._handle)
 
 
-def _opened(path: Path) -> ctypes.CDLL:
+def _open_library(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     handle, word, long = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
     words = ctypes.POINTER(word)

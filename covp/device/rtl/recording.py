@@ -29,7 +29,7 @@ def blocks(path: Path) -> Iterator[tuple[int, int, int]]:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether all blocks that a waveform needs are there to their end."""
+    """Return whether all blocks that a waveform needs are there to their end."""
     found, end = set(), 0
     for kind, place, size in blocks(path):
         found.add(kind)
@@ -82,7 +82,7 @@ class RtlRecording:
             self.recorded = Recorded(self.wave, cycles, of)
 
     def _folder(self) -> TemporaryFolder:
-        """A temporary folder beside the file."""
+        """Return a temporary folder beside the file."""
         try:
             if self._target.exists() and not stat.S_ISREG(self._target.stat().st_mode):
                 raise UsageError(f"{self.wave.file}: cannot be written: it is not a regular file")

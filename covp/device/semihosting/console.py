@@ -10,7 +10,7 @@ _PATIENCE = 0.05  # seconds in which a read may block
 
 
 class Console(Protocol):
-    """Where a program's standard streams lead to.
+    """The destination of a program's standard streams.
 
     Attributes:
         is_terminal: the answer to ISTTY.
@@ -19,7 +19,7 @@ class Console(Protocol):
     is_terminal: bool
 
     def write(self, data: bytes, is_error: bool) -> None:
-        """The program wrote ``data`` to its standard output, or errors with ``is_error``."""
+        """Write a program's ``data`` to its standard output, or errors with ``is_error``."""
         ...
 
     def read(self, size: int) -> bytes | None:
@@ -49,11 +49,11 @@ class Collected:
         return self.output.decode("utf-8", errors="replace")
 
     def write(self, data: bytes, is_error: bool) -> None:
-        """See `Console`."""
+        """Append ``data`` to `output`, with ``is_error`` to `errors`."""
         (self.errors if is_error else self.output).extend(data)
 
     def read(self, size: int) -> bytes:
-        """See `Console`."""
+        """Take up to ``size`` bytes of what was typed."""
         taken = bytes(self._typed[:size])
         del self._typed[:size]
         return taken
@@ -73,18 +73,18 @@ class Streams:
         self._output, self._errors = output, errors
 
     def write(self, data: bytes, is_error: bool) -> None:
-        """See `Console`."""
+        """Write ``data`` to the output, with ``is_error`` to the errors, at once."""
         stream = self._errors if is_error else self._output
         stream.write(data)
         stream.flush()
 
     def read(self, size: int) -> bytes | None:
-        """See `Console`."""
+        """Read up to ``size`` bytes of the input."""
         return self._reader.read(size)
 
 
 class StreamReader:
-    """Reads a stream in a thread of its own, so that a core that waits for input can be halted.
+    """A reader of a stream in its own thread, so that a core that waits for input can be halted.
 
     Args:
         stream: read line by line, and not before the first `read`.
@@ -97,7 +97,7 @@ class StreamReader:
         self._thread: threading.Thread | None = None
 
     def read(self, size: int) -> bytes | None:
-        """See `Console`."""
+        """Read up to ``size`` bytes, with a time limit."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._follow, daemon=True)
             self._thread.start()

@@ -19,7 +19,7 @@ _PIECE = 1 << 16
 
 
 class OpenFile(Protocol):
-    """What a handle stands for. Methods raise OSError."""
+    """A file that a handle stands for. Methods raise OSError."""
 
     is_terminal: bool
 
@@ -59,7 +59,7 @@ class _Terminal:
         raise OSError(errno.EINVAL, "a terminal has no length")
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is kept."""
 
 
 class _Stored(Owned):
@@ -72,7 +72,7 @@ class _Stored(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """A description of the file, for messages."""
         return "a file that the program has open"
 
     def write(self, data: bytes) -> int:
@@ -121,7 +121,7 @@ class HostFiles:
         self._open: dict[int, OpenFile] = {}
 
     def open(self, name: str, mode: int) -> int:
-        """A new handle.
+        """Return a new handle.
 
         Args:
             name: a file, ``:tt`` or ``:semihosting-features``.
@@ -148,7 +148,7 @@ class HostFiles:
         return _Stored(io.FileIO(self.path(name), _MODES[mode // 2]))
 
     def path(self, name: str) -> Path:
-        """The host file of that name. Raises OSError: it lies outside the folder."""
+        """Return the host file of that name. Raises OSError: it lies outside the folder."""
         if self._folder is None:
             raise OSError(errno.EACCES, "no folder is given to the program")
         try:
@@ -160,11 +160,11 @@ class HostFiles:
         if not found.is_relative_to(self._folder):
             raise OSError(errno.EACCES, f"{name} is outside {self._folder}")
         if found.exists() and not found.is_file():  # a FIFO would block, a device is none of its
-            raise OSError(errno.EACCES, f"{name} is no regular file")
+            raise OSError(errno.EACCES, f"{name} is not a regular file")
         return found
 
     def __getitem__(self, handle: int) -> OpenFile:
-        """The open file of a handle. Raises OSError: there is none."""
+        """Return the open file of a handle. Raises OSError: there is none."""
         if handle not in self._open:
             raise OSError(errno.EBADF, f"handle {handle} is not open")
         return self._open[handle]

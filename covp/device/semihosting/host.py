@@ -61,7 +61,7 @@ class Semihosting:
             Operation.GET_CMDLINE: self._command_line, Operation.HEAPINFO: self._heap_info,
             Operation.EXIT: lambda reason: self._exit(reason, 0),
             Operation.EXIT_EXTENDED: lambda block: self._exit(*self._words(block, 2)),
-            Operation.ELAPSED: self._elapsed, Operation.TICKFREQ: lambda _: self._clock.hertz,
+            Operation.ELAPSED: self._store_ticks, Operation.TICKFREQ: lambda _: self._clock.hertz,
         }  # fmt: skip
 
     def attach(self, bus: Bus, clock: Clock) -> None:
@@ -139,7 +139,7 @@ class Semihosting:
         return 0
 
     def _write(self, block: int) -> int:
-        """The number of bytes that are not written."""
+        """Return the number of bytes that are not written."""
         handle, address, size = self._words(block, 3)
         data = self._bytes(address, size)
         try:
@@ -149,7 +149,7 @@ class Semihosting:
             return size
 
     def _read(self, block: int) -> int | None:
-        """The number of bytes that are not filled; all of them: the end of the file."""
+        """Return the number of bytes that are not filled; all of them: the end of the file."""
         handle, address, size = self._words(block, 3)
         if size:
             self._bus.view(address, size)  # faults before anything is consumed
@@ -211,7 +211,7 @@ class Semihosting:
     def _seconds(self, parameter: int) -> int:
         return int(self._started + self._ticks / self._clock.hertz)
 
-    def _elapsed(self, address: int) -> int:
+    def _store_ticks(self, address: int) -> int:
         self._bus.write(address, struct.pack("<Q", self._ticks))
         return 0
 

@@ -56,12 +56,12 @@ class InstructionClass(
 
     @property
     def by_places(self) -> bool:
-        """Whether they shift by a constant that some cores take cycles for."""
+        """True if the instructions shift by a constant that some cores take cycles for."""
         return any("k" in text for text in self.patterns)
 
     @property
     def has_floats(self) -> bool:
-        """Whether they read or write float registers, all of them."""
+        """True if all of the instructions read or write float registers."""
         return all(any(letter in "STUDA" for letter in text) for text in self.patterns)
 
 
@@ -111,12 +111,12 @@ class Field:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a float's."""
+        """True if the field is a float register's."""
         return self.letter.isupper()
 
     @property
     def is_rotated(self) -> bool:
-        """Whether the lowest bit is the number's highest, as in N:Vn of Arm's float operands."""
+        """True if the lowest bit is the number's highest, as in N:Vn of Arm's float operands."""
         rest = self.mask & (self.mask - 1)
         return self.is_float and rest != 0 and rest >> 1 & self.mask & ~rest == 0
 
@@ -145,7 +145,7 @@ class Pattern:
 
     @classmethod
     def of(cls, text: str) -> Pattern:
-        """A pattern of 16 or 32 of `LETTERS`; spaces mean nothing."""
+        """Return a pattern of 16 or 32 of `LETTERS`; spaces mean nothing."""
         bits = text.replace(" ", "")
         return cls(
             bytes=len(bits) // 8,
@@ -165,13 +165,13 @@ def _fields(bits: str, letters: str) -> tuple[Field, ...]:
 
 
 def _bits(pattern: str, digits: str) -> int:
-    """The bits of a pattern that are one of the digits."""
+    """Return the bits of a pattern that are one of the digits."""
     return int("".join("1" if digit in digits else "0" for digit in pattern), 2)
 
 
 @functools.cache
 def load_instructions(name: str) -> InstructionSet:
-    """The instruction set of that name. Raises PlatformError: there is none."""
+    """Return the instruction set of that name. Raises PlatformError: there is none."""
     path = _FOLDER / f"{name}.yaml"
     if not path.is_file():
         known = [file.stem for file in _FOLDER.glob("*.yaml")]
@@ -180,7 +180,7 @@ def load_instructions(name: str) -> InstructionSet:
 
 
 def read_yaml(path: Path, kind: type[_Kind]) -> _Kind:
-    """The content of a YAML file.
+    """Return the content of a YAML file.
 
     Args:
         path: of the file.

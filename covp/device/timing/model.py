@@ -277,12 +277,12 @@ _UNIT = ModelFile(source="one cycle per instruction", name="unit", assumes="an i
 
 
 def model_names() -> list[str]:
-    """Names of the timing models that come with covp."""
+    """Return the names of the timing models that come with covp."""
     return sorted([*timing_files(), _UNIT.name])
 
 
 def load_timing(name: str) -> TimingModel:
-    """A timing model by name, by the path of its YAML file, or "path/to/file.py:NAME".
+    """Return a timing model by name, by the path of its YAML file, or "path/to/file.py:NAME".
 
     NAME is a `TimingModel` in a Python file, or a class or function without parameters that gives
     one.
@@ -292,11 +292,11 @@ def load_timing(name: str) -> TimingModel:
     """
     if ".py:" in name:
         return _of_python(*name.rsplit(":", 1))
-    return read_model(Path(name)) if _is_path(name) else _shipped(name)
+    return read_model(Path(name)) if _is_path(name) else _load_timing(name)
 
 
 def _of_python(path: str, name: str) -> TimingModel:
-    """A user's own, see `load_timing`."""
+    """Return a user's own, see `load_timing`."""
     if not Path(path).is_file():
         raise PlatformError(f"{path}: no such timing model file")
     module = plugins.load_file(path, PlatformError)
@@ -312,7 +312,7 @@ def _of_python(path: str, name: str) -> TimingModel:
 
 
 def load_file(name: str) -> ModelFile:
-    """The content of a model's file, by name or path.
+    """Return the content of a model's file, by name or path.
 
     Raises:
         PlatformError: unknown name, unreadable file, or a wrong key; the text says which.
@@ -325,7 +325,7 @@ def load_file(name: str) -> ModelFile:
 
 
 @functools.cache
-def _shipped(name: str) -> TimingModel:
+def _load_timing(name: str) -> TimingModel:
     path = timing_files().get(name)
     return read_model(path) if path else make_model(name, load_file(name))
 
@@ -335,12 +335,12 @@ def _is_path(name: str) -> bool:
 
 
 def instruction_sets(core: Core) -> tuple[str, ...]:
-    """The sets of classes that models of a core may use."""
+    """Return the sets of classes that models of a core may use."""
     return ("thumb",) if core.architecture == "arm" else ("rv32", "rv32i")
 
 
 def core_timing(core: Core) -> TimingModel:
-    """The timing model of a core; one cycle per instruction where there is none.
+    """Return the timing model of a core; one cycle per instruction where there is none.
 
     Raises:
         PlatformError: there is no such model, or it is of another instruction set.
@@ -360,7 +360,7 @@ def core_timing(core: Core) -> TimingModel:
 
 @functools.cache
 def _jump_rules(known: str) -> tuple[Rule, ...]:
-    """Jumps of an instruction set take a cycle: what they lead to is jumped to with any model."""
+    """Return rules by which jumps take a cycle: their targets are jumped to with any model."""
     kinds = (
         msgspec.structs.replace(one, access="", cause="issue")
         for one in load_instructions(known).classes
@@ -383,7 +383,7 @@ def read_model(path: Path) -> TimingModel:
 
 
 def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
-    """A timing model of such a file's content.
+    """Return a timing model of such a file's content.
 
     Args:
         name: of the model.
@@ -460,7 +460,7 @@ _pattern = functools.cache(Pattern.of)
 
 
 def _figures(model: ModelFile, one: InstructionClass) -> tuple[Any, ...]:
-    """What the model says of a class: the fields of `Rule` from `cycles` on, but for the unit."""
+    """Return a class's fields of `Rule` from `cycles` on, but for the unit, as the model says."""
 
     def of(cycles: Mapping[str, int], default: int = 0) -> int:
         return cycles.get(one.name, cycles.get(one.like, default))
@@ -488,7 +488,7 @@ def _figures(model: ModelFile, one: InstructionClass) -> tuple[Any, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _rules(known: str, position: int, figures: tuple[Any, ...]) -> tuple[Rule, ...]:
-    """Those of a class: the same objects for the same figures."""
+    """Return the rules of a class: the same objects for the same figures."""
     kind = load_instructions(known).classes[position]
     patterns = map(_pattern, kind.patterns)
     return tuple(Rule(kind, pattern, *figures) for pattern in patterns)

@@ -44,7 +44,7 @@ class _Operand(ctypes.Structure):
 
 
 class NativeRule(ctypes.Structure):
-    """model.h's Rule."""
+    """A Rule of model.h."""
 
     _fields_ = (
         ("bytes", u32), ("mask", u32), ("match", u32), ("list", u32),
@@ -70,7 +70,7 @@ class _WaitStates(ctypes.Structure):
 
 
 class NativeTiming(ctypes.Structure):
-    """model.h's Timing."""
+    """A Timing of model.h."""
 
     _fields_ = (
         ("rules", pointer), ("rule_count", u64), ("short_registers", u32), ("zero_register", u32),
@@ -84,7 +84,7 @@ class NativeTiming(ctypes.Structure):
 
 
 class CodeItem(ctypes.Structure):
-    """model.h's Instruction."""
+    """An Instruction of model.h."""
 
     _fields_ = (
         ("bits", u32),
@@ -123,7 +123,7 @@ class _History(ctypes.Structure):
 
 
 class PlacedBlock(ctypes.Structure):
-    """pipeline.c's Placed: made by `placed`."""
+    """A Placed of pipeline.c: made by `place_block`."""
 
     _fields_ = (("block", _Code), ("before", _History * (ENTRIES - 1)), ("ends", u64))
 
@@ -151,7 +151,7 @@ class PathBlock:
 
     @property
     def native(self) -> _Code:
-        """For the native side; it holds addresses of the arrays."""
+        """The native structure; it holds addresses of the arrays."""
         more = None if self.more is None else ctypes.addressof(self.more)
         return _Code(ctypes.addressof(self.items), len(self.items), self.address, more)
 
@@ -162,8 +162,10 @@ Histories = Sequence[Sequence[Before]]
 """For each way to enter a block but the first: the blocks that it follows, the oldest first."""
 
 
-def placed(code: ctypes.Array[CodeItem], address: int, before: Histories, ends: int) -> PlacedBlock:
-    """A block for `Pipeline.times`.
+def place_block(
+    code: ctypes.Array[CodeItem], address: int, before: Histories, ends: int
+) -> PlacedBlock:
+    """Return a block for `Pipeline.times`.
 
     It holds addresses of the arrays, which have to live as long.
 
@@ -199,13 +201,13 @@ class WaitStates:
 @functools.lru_cache(maxsize=32)
 def _pack_rules(model: TimingModel) -> ctypes.Array[NativeRule]:
     kinds = tuple(model.instructions.with_operands)
-    packed = (_packed(rule, kinds) for rule in model.rules)
+    packed = (_pack_rule(rule, kinds) for rule in model.rules)
     return (NativeRule * max(1, len(model.rules)))(*packed)
 
 
 @functools.lru_cache(maxsize=4096)
-def _packed(rule: Rule, kinds: tuple[str, ...]) -> NativeRule:
-    """A rule for the native side; `kinds`: the classes in the order of `Timing.operands`."""
+def _pack_rule(rule: Rule, kinds: tuple[str, ...]) -> NativeRule:
+    """Return a rule for the native side; `kinds`: the classes in the order of `Timing.operands`."""
     slot, pattern, kind = NativeRule(), rule.pattern, rule.kind
     slot.bytes, slot.mask, slot.match = pattern.bytes, pattern.mask, pattern.match
     slot.list = pattern.list if rule.by_places or not pattern.optional else 0
@@ -314,7 +316,7 @@ class Pipeline:
 
     @property
     def address(self) -> int:
-        """Of the native structure; valid as long as this object lives."""
+        """The address of the native structure; valid as long as this object lives."""
         return ctypes.addressof(self.native)
 
     def time(
@@ -324,7 +326,7 @@ class Pipeline:
         before: Histories = (),
         ends: int = 0,
     ) -> BlockTime:
-        """The time of a block.
+        """Return the time of a block.
 
         Args:
             code: its instructions.
@@ -332,16 +334,16 @@ class Pipeline:
             before: the code that it follows when nothing is taken.
             ends: how it ends, see model.h.
         """
-        return self.times((PlacedBlock * 1)(placed(code, address, before, ends)))[0]
+        return self.times((PlacedBlock * 1)(place_block(code, address, before, ends)))[0]
 
     def times(self, blocks: ctypes.Array[PlacedBlock]) -> ctypes.Array[BlockTime]:
-        """The times of many blocks."""
+        """Return the times of many blocks."""
         out = (BlockTime * len(blocks))()
         _library().timing_blocks(pointer(self.address), blocks, u64(len(blocks)), out)
         return out
 
     def traits(self, address: int, count: int) -> bytes:
-        """Of ``count`` instructions at an address of the host those whose operands decide the time.
+        """Find those of ``count`` instructions at a host address whose operands decide the time.
 
         Returns:
             of each 1 + the place of its class in `InstructionSet.with_operands`, or 0.
@@ -358,17 +360,17 @@ class Pipeline:
 
     @property
     def slow_speeds(self) -> int:
-        """How many numbers of wait states data memory has beside the least."""
+        """The number of different wait states of data memory above the least."""
         return len({one.data for one in self.waits} - {self.data_waits})
 
     def path(
         self, blocks: Sequence[PathBlock], first: PlacedBlock, entry: int, ends: int, jumps: bool
     ) -> int:
-        """Cycles of blocks that run one after the other.
+        """Return the cycles of blocks that run one after the other.
 
         Args:
             blocks: of the path.
-            first: the first one, made by `placed`, as far as it says what runs before it.
+            first: the first one, made by `place_block`, as far as it says what runs before it.
             entry: how that is entered.
             ends: how the last one ends.
             jumps: ... by a jump.
@@ -379,7 +381,7 @@ class Pipeline:
         return int(_library().timing_path(pointer(self.address), ctypes.byref(way)))
 
     def operand_cycles(self, kind: str, first: int, second: int) -> int:
-        """Further cycles of an instruction by its operands, or fewer: negative.
+        """Return further cycles of an instruction by its operands, or fewer: negative.
 
         Args:
             kind: its class.
@@ -394,7 +396,7 @@ class Pipeline:
 
 @functools.lru_cache(maxsize=1)
 def _library() -> ctypes.CDLL:
-    """The native side, compiled on first use."""
+    """Return the native side, compiled on first use."""
     path = compile_for_host("timing", "the timing models", [_SOURCE], headers=PIPELINE_HEADERS)
     library = ctypes.CDLL(str(path))
     library.timing_bytes.restype = u64

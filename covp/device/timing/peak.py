@@ -15,7 +15,7 @@ _REPEATS = 20
 
 @dataclass(frozen=True)
 class CorePeak:
-    """Roofs that no code on the core can exceed, without wait states.
+    """The roofs that no code on the core can exceed, without wait states.
 
     Attributes:
         macs_per_cycle: integer multiply-accumulates; None where the core cannot multiply or has no
@@ -31,7 +31,7 @@ class CorePeak:
 
 @functools.cache
 def core_peak(core: Core) -> CorePeak:
-    """The roofs of a core: its fastest multiply-accumulate and load, repeated.
+    """Return the roofs of a core: its fastest multiply-accumulate and load, repeated.
 
     SMLAD multiplies two pairs of 16 bits and MLA one pair of 32 (Arm DDI0403E, A7.7); a core
     without them multiplies and adds in two instructions.
@@ -54,7 +54,7 @@ _Loads = Sequence[tuple[int, _Code]]
 
 
 def _arm(core: Core) -> tuple[str, int, _Code, _Loads]:
-    """Registers 0 to 2 are results, 4 to 6 operands."""
+    """Return Arm's fastest multiply-accumulate and loads; r0 to r2: results, r4 to r6: operands."""
     words = [(0x6800 | 4 << 3 | r, 2) for r in range(3)]  # ldr Rr, [r4]
     loads = ((12, words), (16, [(0xCC0F, 2)]))  # ldm r4!, {r0-r3}
     if core.isa.has("dsp"):
@@ -67,7 +67,7 @@ def _arm(core: Core) -> tuple[str, int, _Code, _Loads]:
 
 
 def _riscv(core: Core) -> tuple[str, int, _Code, _Loads]:
-    """Registers 10 to 12 are products, 13 to 15 sums, 5 and 6 operands."""
+    """Return RISC-V's; x10 to x12: products, x13 to x15: sums, x5 and x6: operands."""
     loads = ((12, [(0x00002003 | 5 << 15 | r << 7, 4) for r in range(10, 13)]),)  # lw
     if not core.isa.has("m"):
         return "", 0, [], loads
@@ -77,7 +77,7 @@ def _riscv(core: Core) -> tuple[str, int, _Code, _Loads]:
 
 
 def _cycles(core: Core, code: _Code) -> int:
-    """Of `_REPEATS` repetitions of straight-line code: of twice as many, less those of half."""
+    """Return the cycles of `_REPEATS` repetitions of straight-line code, without start-up."""
     pipeline = Pipeline(core_timing(core))
 
     def spent(repeats: int) -> int:

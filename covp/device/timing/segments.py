@@ -30,7 +30,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Segments:
-    """What was executed up to each cut.
+    """The counts of what was executed, up to each cut.
 
     Attributes:
         events: of the cuts that are no phase's, in order.

@@ -24,7 +24,7 @@ from covp.device.timing.native import (
     Pipeline,
     Spent,
     WaitStates,
-    placed,
+    place_block,
 )
 from covp.device.timing.ways import OperandRuns, PlacedCode, Ways
 
@@ -56,7 +56,7 @@ class Instruction:
 
 
 def pack(code: Sequence[Instruction]) -> bytes:
-    """Instructions as `BlockRuns.packed` has them."""
+    """Return instructions as `BlockRuns.packed` has them."""
     items = (CodeItem(i.bits, i.bytes, 0, 0, i.cycles is not None, i.cycles or 0) for i in code)
     return b"".join(bytes(item) for item in items)
 
@@ -76,7 +76,7 @@ class RunCycles:
 
     @classmethod
     def of(cls, time: BlockTime) -> tuple[RunCycles, ...]:
-        """What the native side found for the ways to enter a block."""
+        """Read what the native side found for the ways to enter a block."""
         return tuple(
             cls(_cycles(one.own), _cycles(one.taken), _cycles(one.untaken)) for one in time.entry
         )
@@ -84,7 +84,7 @@ class RunCycles:
 
 @dataclass(frozen=True)
 class Runs:
-    """How often a block of code ran.
+    """The number of times that a block of code ran.
 
     Attributes:
         count: to its end.
@@ -107,7 +107,7 @@ class Runs:
         )
 
     def spent(self, cycles: RunCycles) -> Cycles:
-        """The cycles of all runs by cause, where one takes so many."""
+        """Return the cycles of all runs by cause, from those of one run."""
         untaken = self.count - self.taken - self.ended
         return tuple(
             self.count * own + self.taken * taken + untaken * other
@@ -118,7 +118,7 @@ class Runs:
 _NO_RUNS = Runs(0)
 
 
-def _added(one: Cycles, other: Cycles) -> Cycles:
+def _add_cycles(one: Cycles, other: Cycles) -> Cycles:
     return tuple(map(operator.add, one, other))
 
 
@@ -150,22 +150,22 @@ class BlockRuns:
 
     @property
     def count(self) -> int:
-        """How often it ran to its end."""
+        """The number of times that the block ran to its end."""
         return sum(runs.count for runs in self.runs)
 
     @property
     def taken(self) -> int:
-        """How often the core went from it to another address than the one past its end."""
+        """The number of times that the core left the block for another address than its end."""
         return sum(runs.taken for runs in self.runs)
 
     @property
     def items(self) -> ctypes.Array[CodeItem]:
-        """Its instructions, for the native side."""
+        """The block's instructions, for the native side."""
         return (CodeItem * self.instructions).from_buffer_copy(self.packed)
 
     @property
     def code(self) -> tuple[Instruction, ...]:
-        """Its instructions."""
+        """The block's instructions."""
         return tuple(
             Instruction(item.bits, item.bytes, item.cycles if item.is_custom else None)
             for item in self.items
@@ -182,18 +182,18 @@ class BlockRuns:
         return sum(self.spent(self.cycles))
 
     def spent(self, cycles: tuple[RunCycles, ...]) -> Cycles:
-        """The cycles of all runs by cause, where one of each kind takes so many."""
+        """Return the cycles of all runs by cause, from those of one run of each kind."""
         each = (
             runs.spent(one)
             for runs, one in zip(self.runs, cycles, strict=False)
             if runs != _NO_RUNS
         )
-        return functools.reduce(_added, each, NO_CYCLES)
+        return functools.reduce(_add_cycles, each, NO_CYCLES)
 
 
 @dataclass(frozen=True)
 class Edge:
-    """How often the core went from the end of a block to an address.
+    """A way from the end of a block to an address, and how often the core took it.
 
     Attributes:
         source: position of the block in `Trace.blocks`.
@@ -253,9 +253,9 @@ class Trace:
         return {**found, **dict(zip(OTHER_CAUSES, (self.waited, self.exceptions), strict=True))}
 
     def since(self, earlier: Trace) -> Trace:
-        """The part that was executed after an earlier trace of the same device."""
+        """Return the part that was executed after an earlier trace of the same device."""
         return Trace(
-            tuple(map(_block_since, self.blocks, _padded(earlier.blocks, len(self.blocks)))),
+            tuple(map(_block_since, self.blocks, _pad(earlier.blocks, len(self.blocks)))),
             _edges_since(self.edges, earlier.edges),
             _operands_since(self.operands, earlier.operands),
             tuple(now - then for now, then in zip(self.extra, earlier.extra, strict=True)),
@@ -265,7 +265,7 @@ class Trace:
         )
 
 
-def _padded(blocks: Sequence[BlockRuns], length: int) -> Sequence[BlockRuns | None]:
+def _pad(blocks: Sequence[BlockRuns], length: int) -> Sequence[BlockRuns | None]:
     return [*blocks, *[None] * (length - len(blocks))]
 
 
@@ -293,7 +293,7 @@ def _operands_since(
 
 
 def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> int:
-    """The cycles of a trace by a timing model.
+    """Return the cycles of a trace by a timing model.
 
     Waiting, exceptions and misses of caches take the cycles that they took in the run. Operands
     count as far as they were recorded: where the device's model asks for them, or while it traced
@@ -312,7 +312,7 @@ def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> 
     ways = Ways(
         trace.operands,
         pipeline,
-        lambda number: _placed(trace, number),
+        lambda number: _place(trace, number),
         lambda met: met.second,
         lambda one: pipeline.operand_cycles(one.kind, one.first, one.second),
     )
@@ -325,17 +325,17 @@ def _block_cycles(trace: Trace, block: BlockRuns, pipeline: Pipeline) -> tuple[R
     return RunCycles.of(pipeline.time(block.items, block.address, before, block.ends))
 
 
-def _placed(trace: Trace, number: int) -> PlacedCode:
-    """The block at a position."""
+def _place(trace: Trace, number: int) -> PlacedCode:
+    """Return the block at a position."""
     block = trace.blocks[number]
     items, before = block.items, histories(trace, block)
-    place = placed(items, block.address, before, block.ends)
+    place = place_block(items, block.address, before, block.ends)
     place.alive = items, before  # it has their addresses
     return PlacedCode(items, block.address, block.ends, place)
 
 
 def histories(trace: Trace, block: BlockRuns) -> list[list[Before]]:
-    """What ran before a block of a trace, for each way to enter it but the first.
+    """Return what ran before a block of a trace, for each way to enter it but the first.
 
     Args:
         trace: that has the block.
@@ -349,7 +349,7 @@ def histories(trace: Trace, block: BlockRuns) -> list[list[Before]]:
 
 
 def past(blocks: Sequence[BlockRuns], way: Way | None, to: int) -> list[int]:
-    """The positions of the blocks that ran on a way, as far as they count, the oldest first.
+    """Return the positions of the blocks that ran on a way, as far as they count, the oldest first.
 
     Args:
         blocks: of the trace.

@@ -21,7 +21,7 @@ stored, times this; 1 + the place of the memory."""
 
 @dataclass(frozen=True)
 class OperandRuns:
-    """How often an instruction had operands of certain sizes, or met something unexpected.
+    """The number of times an instruction had operands of certain sizes, or met the unexpected.
 
     Attributes:
         kind: name of its class; or `MEMORY`, `FELL`, `JUMPED`.
@@ -61,7 +61,7 @@ class PlacedCode:
 
 
 class Ways:
-    """Times the ways of a trace's operands.
+    """A timer of the ways of a trace's operands.
 
     Args:
         operands: of the trace.
@@ -84,7 +84,7 @@ class Ways:
         self._delays: dict[int, int] = {}
 
     def more(self, number: int) -> int:
-        """Cycles that one run with these operands takes more than what was met before it.
+        """Return the extra cycles of a run with these operands over what was met before it.
 
         Args:
             number: position among the operands.
@@ -94,15 +94,15 @@ class Ways:
         if one.kind != JUMPED:
             return self._delay(number) - before
         assert one.before is not None
-        return self._timed(one.before, jumps=True) - before
+        return self._extra_cycles(one.before, jumps=True) - before
 
     def _delay(self, number: int) -> int:
         if number not in self._delays:
-            self._delays[number] = self._timed(number, jumps=False)
+            self._delays[number] = self._extra_cycles(number, jumps=False)
         return self._delays[number]
 
-    def _timed(self, number: int, jumps: bool) -> int:
-        """Cycles that a way takes more than expected, with the branch at its end."""
+    def _extra_cycles(self, number: int, jumps: bool) -> int:
+        """Return the cycles that a way takes beyond those expected, with the branch at its end."""
         nodes = self._nodes(number)
         blocks = [
             self._block(node.block) for node in nodes if node is nodes[0] or node.kind == FELL

@@ -19,7 +19,7 @@ from covp.device.timing.native import (
     Pipeline,
     PlacedBlock,
     WaitStates,
-    placed,
+    place_block,
 )
 from covp.device.timing.trace import Runs, Trace, histories
 from covp.device.timing.ways import FELL, JUMPED, MEMORY
@@ -51,7 +51,7 @@ class Block:
     @property
     def placed(self) -> PlacedBlock:
         """For the native side."""
-        return placed(self.code, self.address, self.before, self.ends)
+        return place_block(self.code, self.address, self.before, self.ends)
 
 
 @dataclass(frozen=True)

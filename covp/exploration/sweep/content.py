@@ -17,7 +17,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Value
 from covp.base.cache import content_key
 from covp.base.plugins import call_hook
-from covp.base.request import BuildOptions, keyed
+from covp.base.request import BuildOptions, key_options
 from covp.build.platform_content import (
     core_content,
     file_content,
@@ -73,7 +73,7 @@ def design_content(
         *(unit_content(unit) for unit in units),
         get_toolchain(options.toolchain, platform.core).version,
         data_content(data),
-        json.dumps(settings | keyed(options), sort_keys=True),
+        json.dumps(settings | key_options(options), sort_keys=True),
     )
 
 

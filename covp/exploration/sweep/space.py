@@ -12,7 +12,7 @@ from itertools import accumulate, chain, product
 from typing import Any
 
 from covp.accelerator.parameters import Value
-from covp.base.request import EVERY_MATCH, BuildOptions, changed
+from covp.base.request import EVERY_MATCH, BuildOptions, change_options
 from covp.evaluation.data import Data
 from covp.evaluation.data.accuracy import demand_labels
 from covp.exploration.sweep.content import design_content, point_key
@@ -169,7 +169,9 @@ def _combinations(spec: Spec, where: str) -> list[Combination]:
                 demand_labels(data, graph)
     owners = Owners.of(spec, where)
     chosen = product(dict.fromkeys(spec.toolchains), dict.fromkeys(spec.optimize))
-    options = [changed(EVERY_MATCH, dict(zip(_OPTIONS, each, strict=True))) for each in chosen]
+    options = [
+        change_options(EVERY_MATCH, dict(zip(_OPTIONS, each, strict=True))) for each in chosen
+    ]
     settings = product(dict.fromkeys(spec.models), owners.boards, owners.setups, options)
     return [_combination(spec, owners, where, *each) for each in settings]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.base.request import BuildOptions, changed
+from covp.base.request import BuildOptions, change_options
 from covp.chip.platform_file import Platform
 from covp.device.stop import Source
 from covp.evaluation import Build, Evaluation, Sample, build
@@ -118,7 +118,7 @@ def measure(job: Job) -> tuple[Performance, Build]:
         CovpError: with one line, whatever goes wrong.
     """
     point = job.point
-    options = changed(job.options, {"allow_unused": True})
+    options = change_options(job.options, {"allow_unused": True})
     made = build(point.graph, point.platform, point.accelerators, options)
     if job.sample is None:
         sample = Sample.random(point.graph, job.seed)

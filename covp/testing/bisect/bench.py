@@ -138,19 +138,19 @@ class Bench(Closing):
         image: bytes,
         everywhere: bool = False,
         number: int | None = None,
-        told: Callable[[], None] = lambda: None,
+        on_store: Callable[[], None] = lambda: None,
     ) -> Trace:
         """`run` while each store is recorded, those of accelerators too.
 
         Args:
             position, image: as for `run`.
             everywhere: the core's stores to all of the RAM, not to the arena alone.
-            number, told: as for `StoreLog`.
+            number, on_store: as for `StoreLog`.
         """
         first, size = self.arena, self.program.arena_bytes
         if everywhere:
             first, size = self.program.platform.ram.start, self.program.platform.ram.bytes
-        log = StoreLog(self._virtual.core, first, size, number=number, told=told)
+        log = StoreLog(self._virtual.core, first, size, number=number, on_store=on_store)
         masters: list[tuple[int, MasterStore]] = []
         others: AbstractContextManager[object] = nullcontext()
         if self.program.layers[position].target != "cpu":
@@ -190,11 +190,11 @@ class Bench(Closing):
         found: list[tuple[str, ...]] = []
         device = self._virtual
 
-        def told() -> None:
+        def on_store() -> None:
             pc = device.core.read_register("pc")
             found.append(device.board.call_stack(pc, device.core.registers(), device.core))
 
-        self.traced(position, image, everywhere, number, told)
+        self.traced(position, image, everywhere, number, on_store)
         return found[0] if found else ()
 
     def place(self, pc: int) -> str:

@@ -19,7 +19,7 @@ from covp.base.request import (
     BuildOptions,
     Changes,
     RunOptions,
-    changed,
+    change_options,
     request,
 )
 from covp.build.builder import build
@@ -137,7 +137,7 @@ def _program(
     how: dict[str, Any],
 ) -> Program:
     if isinstance(model, Program):
-        own = changed(options, {"toolchain": DEFAULT_BUILD.toolchain}) != DEFAULT_BUILD
+        own = change_options(options, {"toolchain": DEFAULT_BUILD.toolchain}) != DEFAULT_BUILD
         if platform is not None or own or [*how.values()] != [(), "recorded"]:
             raise UsageError("a program is built already: give no platform, accelerators, options")
         return model

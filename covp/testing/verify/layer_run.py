@@ -74,7 +74,7 @@ def _step(bench: Driven, memory: LayerMemory, step: Step) -> None:
 
 
 def _call(bench: Driven, memory: LayerMemory, step: CCall, function: str) -> None:
-    arguments = memory.rendered(step)
+    arguments = memory.render(step)
     memory.store()
     with _watched(bench, memory):
         bench.call(function, arguments)

@@ -176,7 +176,7 @@ def without(key: str) -> dict[str, Any]:
         ({**FILE, "tabels": "x"}, {}, "unknown key 'tabels': did you mean tables"),
         ({**FILE, "files": ["missing.yaml"]}, {}, "missing.yaml: no such file"),
         ({**FILE, "files": ["tables/SRAM.csv"]}, {}, "SRAM.csv: Expected a mapping"),
-        ({**FILE, "files": ["unit.yaml"]}, {}, "unit.yaml: is no file of Accelergy"),
+        ({**FILE, "files": ["unit.yaml"]}, {}, "unit.yaml is not a file of Accelergy"),
         ("a: [", {}, "unit.yaml: not valid YAML"),
         ("- a", {}, "unit.yaml: Expected a mapping"),
         (
@@ -208,7 +208,7 @@ def without(key: str) -> dict[str, Any]:
         (
             FILE,
             {"components": COMPONENTS.replace("0.5", "half")},
-            "'half' is no number of 0 and more",
+            "'half' is not a number of at least 0",
         ),
         (
             FILE,
@@ -220,9 +220,13 @@ def without(key: str) -> dict[str, Any]:
             {"intmultiplier": MULTIPLIER.replace(",1,0.6", ",0,0.6")},
             "2 rows that differ are of",
         ),
-        (FILE, {"intmultiplier": MULTIPLIER.replace("0.8", "many")}, "'many' is no number"),
+        (FILE, {"intmultiplier": MULTIPLIER.replace("0.8", "many")}, "'many' is not a number"),
         (FILE, {"adder": "a,b\n1\n"}, "adder.csv: has no rows, or no column of energy"),
-        (FILE, {"adder": ADDER + "1,2\n"}, "adder.csv: a row has not as many cells as the head"),
+        (
+            FILE,
+            {"adder": ADDER + "1,2\n"},
+            "adder.csv: a row has a different number of cells than the header",
+        ),
     ],
 )
 def test_wrong_files(

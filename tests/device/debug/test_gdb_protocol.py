@@ -115,7 +115,7 @@ def test_malformed_packets_are_refused(client: Client, target: DebugTarget) -> N
     )  # fmt: skip
     for packet in packets:
         assert client.ask(packet).startswith(b"E"), packet
-    assert target.halted
+    assert target.is_halted
     assert client.ask(b"qC") == b"QC1"
 
 
@@ -188,7 +188,7 @@ def test_an_interrupt_between_steps_and_in_a_run(client: Client, target: DebugTa
             pass
         client.socket.sendall(b"\x03")
         assert client.receive() == b"T02thread:1;"
-    assert target.halted
+    assert target.is_halted
     client.socket.sendall(b"\x03")  # it stands already: no answer
     assert client.ask(b"qC") == b"QC1"
 
@@ -241,7 +241,7 @@ def test_a_client_that_goes_while_the_core_runs(port: int, target: DebugTarget) 
         client.send(b"c")
     with Client(port) as client:
         assert client.ask(b"?") == b"T02thread:1;"
-    assert target.halted
+    assert target.is_halted
 
 
 def write_loop(target: DebugTarget, count: int | None = None) -> None:
@@ -288,4 +288,4 @@ def test_nothing_breaks_the_server(
         assert len(good.ask(b"g")) == 17 * 8
         assert good.ask(b"M%x,4:01020304" % RAM) == b"OK"
         assert good.ask(b"m%x,4" % RAM) == b"01020304"
-        assert target.halted
+        assert target.is_halted

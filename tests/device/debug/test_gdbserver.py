@@ -310,7 +310,7 @@ def test_ctrl_c_stops_an_endless_loop(bench: Bench) -> None:
     try:
         functions = bench.target.device.symbols.functions()
         start, end = next(f[:2] for f in functions if f[2] == "spin")
-        while bench.target.halted or not start <= bench.target.read_register("pc") < end:
+        while bench.target.is_halted or not start <= bench.target.read_register("pc") < end:
             assert process.poll() is None, process.communicate()
             threading.Event().wait(0.01)
         process.send_signal(signal.SIGINT)
@@ -328,16 +328,16 @@ def test_ctrl_c_stops_an_endless_loop(bench: Bench) -> None:
 def test_detach_lets_it_run_on_and_attach_stops_it(one: Bench) -> None:
     answer = one.gdb("break main", "continue", "detach")
     assert "detached" in answer[2]
-    assert not one.target.halted
+    assert not one.target.is_halted
     answer = one.gdb("print total", "print (int)covp_exit_status", "info symbol $pc", load=False)
     assert answer[0] == "$1 = 27" and answer[1] == f"$2 = {27 + 50}"
     assert answer[2].startswith("covp_exit")
-    assert not one.target.halted  # the end of a batch detaches
+    assert not one.target.is_halted  # the end of a batch detaches
 
 
 def test_kill_resets(one: Bench) -> None:
     one.gdb("break main", "continue", "kill")
-    assert one.target.halted and one.target.reason is HaltReason.RESET
+    assert one.target.is_halted and one.target.reason is HaltReason.RESET
 
 
 def program(answer: str) -> str:

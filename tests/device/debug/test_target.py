@@ -188,13 +188,13 @@ def test_endless_loop_halts_and_goes_on(program, platform):
         register = RESULT[platform][0]
         target.resume()
         for _ in range(20):  # looks at a running core
-            assert not target.halted
+            assert not target.is_halted
             before = target.read_register(register)
             deadline = time.monotonic() + 5
             while target.read_register(register) <= before:
                 assert time.monotonic() < deadline, "it is halted after an access"
         target.halt()
-        assert target.halted and target.reason is HaltReason.REQUEST
+        assert target.is_halted and target.reason is HaltReason.REQUEST
         stands = target.read_register(register)
         time.sleep(0.01)
         assert target.read_register(register) == stands

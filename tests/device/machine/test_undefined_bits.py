@@ -304,7 +304,7 @@ class Checked(Pieces):
 
     def undefined(self) -> NDArray[np.uint32]:
         """The undefined bits of the outputs of the latest run."""
-        bits = self.states.undefined(self.outputs, self.count * OUTPUTS * 4)
+        bits = self.states.undefined_bits(self.outputs, self.count * OUTPUTS * 4)
         return np.asarray(bits.view(np.uint32)).reshape(self.count, OUTPUTS)
 
 

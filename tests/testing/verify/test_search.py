@@ -215,7 +215,7 @@ def test_the_spec_of_an_instance_finds_its_class() -> None:
         """Another class under a known name."""
 
     assert spec_of(Gemm()).endswith("test_search.py:" + Gemm.__qualname__)
-    named = spec_of(Gemm({"size": 4}).renamed("mine"))
+    named = spec_of(Gemm({"size": 4}).with_name("mine"))
     assert named.startswith("mine=") and named.endswith(f":{Gemm.__qualname__}:size=4")
 
 
