@@ -6,7 +6,7 @@ from covp.chip.cores import Core
 
 
 def _saturates(core: Core, low: int, high: int) -> bool:
-    """Whether one SSAT suffices."""
+    """Return whether a single SSAT clamps to the range."""
     whole = (low, high) in ((-128, 127), (-32768, 32767))
     return core.architecture == "arm" and core.has("mull") and whole
 

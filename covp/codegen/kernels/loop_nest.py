@@ -92,7 +92,7 @@ class LoopNest:
         return next(n for n in range(most, 0, -1) if self.divides_into(n))
 
     def divides_into(self, unroll: int) -> bool:
-        """Whether the innermost loop is a multiple of so many iterations."""
+        """Return whether the innermost loop's length is a multiple of ``unroll``."""
         return self.extents[-1] % unroll == 0
 
     def loops(self, body: Callable[[int], Sequence[str]], unroll: int = 1) -> list[str]:

@@ -27,7 +27,7 @@ class Window:
 
     @property
     def whole(self) -> bool:
-        """Whether no window reaches outside the image."""
+        """True if no window reaches outside the image."""
         return not self.padding.any
 
     @property

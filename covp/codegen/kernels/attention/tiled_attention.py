@@ -67,7 +67,7 @@ def _without_repetition(names: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _in_place(attention: TiledAttention, tensors: Sequence[Tensor]) -> bool:
-    """Whether each tile is written where its queries lie, which are not read again."""
+    """Return whether each tile overwrites its own queries, which are not read again."""
     shape = attention.shape
     alone = all(tensors[0] is not other for other in tensors[1:])
     return alone and shape.q == shape.output and shape.depth == shape.width

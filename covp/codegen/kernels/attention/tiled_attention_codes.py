@@ -29,7 +29,7 @@ _MARGIN = 2  # what the proved form may give beyond the last step
 
 
 def product_requantizer(core: Core, op: Op, depth: int) -> Requantizer:
-    """Of an int8 BATCH_MATMUL with ``depth`` products a sum."""
+    """Return the requantizer of an int8 BATCH_MATMUL with ``depth`` products per sum."""
     bound = depth * (128 + abs(op.input(0).zero_point)) * (128 + abs(op.input(1).zero_point))
     return finisher(core, Arithmetic.of(op), matmul_scaling(op), bound)
 

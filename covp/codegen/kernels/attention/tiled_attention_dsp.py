@@ -130,5 +130,5 @@ class _DspProducts(Products):
 
 
 def dsp_products(core: Core, attention: TiledAttention) -> Products:
-    """For cores with SMLAD: 2 rows x 4 columns of sums in registers."""
+    """Return the products for cores with SMLAD: 2 rows x 4 columns of sums in registers."""
     return _DspProducts(core, attention, 2)

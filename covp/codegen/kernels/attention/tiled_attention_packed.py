@@ -151,7 +151,7 @@ class PackedProducts(PlainProducts):
 
 
 def packed_products(core: Core, attention: TiledAttention) -> PackedProducts:
-    """As many sums as there are registers for."""
+    """Return packed products with as many sums as the core has registers for."""
     if core.architecture == "riscv":
         return PackedProducts(core, attention, 4)
     return PackedProducts(core, attention, 2, 2, words=2, together=1)

@@ -52,7 +52,7 @@ class Products(ABC):
 
     @property
     def shape(self) -> AttentionShape:
-        """Of the operator."""
+        """Shape of the operator."""
         return self.attention.shape
 
     @property
@@ -102,7 +102,7 @@ class Products(ABC):
 
     @property
     def scratch_bytes(self) -> int:
-        """Of the whole layer."""
+        """Bytes of scratch memory that the whole layer needs."""
         return self.places()["end"]
 
     def tiles(self, queries: int) -> list[int]:

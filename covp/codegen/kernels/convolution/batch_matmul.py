@@ -120,7 +120,7 @@ def emit_int16_matmul(request: KernelRequest) -> LayerCode:
 
 @dataclass(frozen=True)
 class _Tile:
-    """How a block of sums is computed.
+    """The types and C expressions by which a block of sums is computed.
 
     Attributes:
         element, total: C types of the tensors' elements and of the sums.

@@ -214,11 +214,11 @@ class Conv2DCode:
 
     @property
     def _gathered_bytes(self) -> str:
-        """Where the bytes of one patch lie before they are widened."""
+        """C pointer to the bytes of one patch before they are widened."""
         return f"(int8_t *)(patches + {self.block.pixels * self.row_stride})"
 
     def _no_tail(self) -> list[str]:
-        """What fills up a patch to whole words meets weights of 0; it is read, so it is written."""
+        """Return the C that zeroes a patch's padding to whole words, which is read."""
         if not self.patches.widen_after_gather:
             return []
         places = range(self.depth, self.row_stride)

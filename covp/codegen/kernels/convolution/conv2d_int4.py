@@ -114,7 +114,7 @@ class Gemm4(Gemm):
 
 
 class PackedGemm4(PackedGemm):
-    """As `PackedGemm`, with rounds of eight k: those of a word."""
+    """The matrix kernel `PackedGemm` for int4 weights: a round has eight k, those of a word."""
 
     pointer = "const uint32_t *"
 
@@ -161,7 +161,7 @@ def conv2d_schedules4(request: KernelRequest) -> list[Schedule]:
 
 
 def _preferred(core: Core, dsp: bool) -> list[Schedule]:
-    """What searches found good, best first; the last one fits any layer."""
+    """Return the schedules that searches found good, best first; the last one fits any layer."""
     if dsp:
         shapes = ((4, 1), (1, 3), (1, 1))
         return [

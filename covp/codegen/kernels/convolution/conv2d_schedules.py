@@ -73,7 +73,7 @@ def _no_mull(core: Core) -> bool:
 
 
 def _four_lanes(dot: DotProduct) -> list[_Finding]:
-    """For an instruction of four products, best first."""
+    """Return the schedules for an instruction of four products, best first."""
     channels = 4 if dot.accumulators else 2
     return [
         _Finding(dot.name, {"pixels": 4, "channels": channels, "unroll": 4}),
@@ -135,7 +135,7 @@ def _spaces(core: Core) -> Iterator[Space]:
 
 
 def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
-    """Whether the tile can compute the layer on the core."""
+    """Return whether the tile can compute the layer on the core."""
     pixels = problem.batch * problem.out_height * problem.out_width
     if problem.weights.dtype == np.int16 and not (
         schedule.tile == "mac" or (schedule.tile == "smlad" and schedule["weights"] == 16)

@@ -49,7 +49,7 @@ def depthwise_schedules(request: KernelRequest) -> list[Schedule]:
 
 
 def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
-    """Whether the tile can compute the layer on the core."""
+    """Return whether the tile can compute the layer on the core."""
     if schedule["at_once"] > problem.out_width:
         return False
     if schedule.tile == "plane":
@@ -80,7 +80,7 @@ def int8_schedules(request: KernelRequest) -> list[Schedule]:
 
 
 def _is_default(problem: QuantizedConv2D, core: Core) -> bool:
-    """Whether pixel by pixel is better than by planes, as far as is known without a search."""
+    """Return whether pixel by pixel is likely faster than by planes, without a search."""
     if core.has("dsp"):
         return problem.out_width == 1
     return problem.out_height * problem.out_width == 1
@@ -181,7 +181,7 @@ class DepthwiseCode:
 
     @property
     def _pair_rows(self) -> list[list[tuple[int, int]]]:
-        """For DSP: per kernel row the words of weights as (parity of the output, first tap).
+        """Words of weights for DSP, per kernel row, as (parity of the output, first tap).
 
         A word holds taps (first, first + 1); taps outside the kernel are zero.
         """

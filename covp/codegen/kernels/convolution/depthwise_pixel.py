@@ -28,7 +28,7 @@ _LANES = 4
 
 
 def fits_pixels(problem: QuantizedConv2D) -> bool:
-    """Whether the kernel can compute a layer: no padding, one filter per channel, few taps."""
+    """Return whether the kernel fits a layer: no padding, one filter per channel, few taps."""
     taps = problem.kernel[0] * problem.kernel[1]
     return not problem.padding.any and problem.depth_multiplier == 1 and taps <= _MOST_TAPS
 
@@ -57,7 +57,7 @@ class DepthwisePixelCode:
 
     @property
     def _taps(self) -> list[int]:
-        """Where the taps lie, in elements from the first."""
+        """Offsets of the taps, in elements from the first."""
         p = self.problem
         return [
             (y * p.dilation[0] * p.in_width + x * p.dilation[1]) * p.in_channels

@@ -60,7 +60,7 @@ class FoldedBytesCode:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
-        """Whether there is one pixel, which lies in memory as one row, and sums fit."""
+        """Return whether there is one pixel, stored as one row, and its sums fit."""
         weights = problem.weights.reshape(problem.out_channels, -1).astype(np.int64)
         if not core.has("dsp") or not _is_row(problem) or weights.shape[1] % 4:
             return False
@@ -192,7 +192,7 @@ class FoldedBytesCode:
 
 
 def _is_row(problem: QuantizedConv2D) -> bool:
-    """Whether each image has one output pixel, of all of the image in its order in memory."""
+    """Return whether each image has one output pixel, of the whole image in memory order."""
     image = problem.in_height, problem.in_width
     whole = problem.kernel == image and problem.dilation == (1, 1)
     return whole and not problem.padding.any and not problem.depthwise

@@ -248,7 +248,7 @@ class Gemm:
         return lines
 
     def _strides(self, channels: int) -> tuple[int, int]:
-        """What a step reads of a patch and of the weights, in units of the two pointers."""
+        """Return a step's advance in a patch and in the weights, in units of the two pointers."""
         return 2 if self.block.widened else 1, channels * self.block.weight_bits // 8
 
     def _step(self, pixels: int, channels: int, step: int) -> list[str]:

@@ -75,7 +75,7 @@ class PackedWeightsCode:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, unroll: int) -> bool:
-        """Whether k is a multiple of an iteration's, and each iteration fits a run."""
+        """Return whether iterations divide k evenly, and each of them fits a safe run."""
         depth = problem.weights.size // problem.out_channels
         return depth % (2 * unroll) == 0 and rounds_are_safe(problem, 2 * unroll)
 

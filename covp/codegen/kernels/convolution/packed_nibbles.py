@@ -44,7 +44,7 @@ class PackedNibblesCode:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, pairs: int) -> bool:
-        """Whether patches are rows of the input, and there are so many channels."""
+        """Return whether patches are rows of the input, with enough channels for the pairs."""
         return rows_in_place(problem) and 2 * pairs <= problem.out_channels + 1
 
     @property

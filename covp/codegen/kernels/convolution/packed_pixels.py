@@ -79,7 +79,7 @@ class PackedGemm:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, block: PackedBlock) -> bool:
-        """Whether one iteration of any channel fits a run."""
+        """Return whether one iteration of any channel fits a safe run."""
         return rounds_are_safe(problem, block.unroll)
 
     def constants(self) -> str:
@@ -176,7 +176,7 @@ class PackedGemm:
         ]
 
     def _stride(self, channels: int) -> int:
-        """What a round reads of the weights, in units of their pointer."""
+        """Return how far a round advances in the weights, in units of their pointer."""
         return self.block.unroll * channels
 
     def _before_steps(self, channels: int) -> list[str]:
@@ -200,7 +200,7 @@ class PackedGemm:
 
 @lru_cache(maxsize=8)  # the schedules of a layer ask the same again and again
 def rounds_are_safe(problem: QuantizedConv2D, step: int) -> bool:
-    """Whether `safe_runs` finds runs for all of the channels at once, with k padded to rounds.
+    """Return whether `safe_runs` finds runs for all channels at once, with k padded to rounds.
 
     Args:
         problem: the layer.

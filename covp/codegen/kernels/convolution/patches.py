@@ -10,7 +10,7 @@ from covp.graph.typed_convolution import QuantizedConv2D
 
 
 def rows_in_place(problem: QuantizedConv2D) -> bool:
-    """Whether each pixel's patch is one contiguous row of the input as it is."""
+    """Return whether each pixel's patch is one contiguous row of the input as it is."""
     return problem.kernel == (1, 1) and problem.stride == (1, 1) and not problem.padding.any
 
 

@@ -54,7 +54,7 @@ class WinogradCode:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
-        """Whether the layer has that shape, whole blocks, and sums with enough headroom."""
+        """Return whether the layer has that shape, whole blocks, and sums with enough headroom."""
         p, lanes = problem, _dot(core).lanes
         if p.kernel != (3, 3) or p.stride != (1, 1) or p.dilation != (1, 1):
             return False

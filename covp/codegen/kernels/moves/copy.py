@@ -80,7 +80,7 @@ def stored(value: float, dtype: np.dtype[Any]) -> str:
 
 
 def _word_wise(nest: LoopNest, starts: tuple[int, int], together: int) -> bool:
-    """Whether every innermost run of elements is whole, aligned words."""
+    """Return whether every innermost run of elements consists of whole, aligned words."""
     outer = [stride for strides in nest.strides.values() for stride in strides[:-1]]
     return all(strides[-1] == 1 for strides in nest.strides.values()) and all(
         n % together == 0 for n in (*outer, *starts, nest.extents[-1])

@@ -26,7 +26,7 @@ static inline int32_t wrapped(int32_t index, int32_t extent)
 
 @kernel("GATHER", *ELEMENT_TYPES)
 def emit_gather(request: KernelRequest) -> LayerCode:
-    """What lies behind an index is copied as one run."""
+    """Emit loops that copy the elements at each index as one run."""
     op, a = request.op, request.op.attributes
     source, indices = op.input(0).shape, op.input(1).shape
     extent, run = source[a.axis], math.prod(source[a.axis + 1 :])
@@ -52,7 +52,7 @@ def emit_gather(request: KernelRequest) -> LayerCode:
 
 @kernel("GATHER_ND", *ELEMENT_TYPES)
 def emit_gather_nd(request: KernelRequest) -> LayerCode:
-    """As GATHER with several coordinates."""
+    """Emit loops that copy the elements at each tuple of coordinates as one run."""
     op, shared = request.op, request.op.attributes.batches
     source, indices = op.input(0).shape, op.input(1).shape
     depth = indices[-1]
@@ -84,7 +84,7 @@ def _coordinates(pointer: str, shape: Sequence[int], first: int, depth: int) -> 
 
 
 def _read_on(op: Op, body: list[str]) -> list[str]:
-    """With a pointer that moves on, for input 1 may be an array."""
+    """Return the C with a pointer that advances over input 1, which may be an array."""
     head = f"const {c_type(op.input(1).dtype)} *indices = input1;"
     return [head, *(line.replace("input1 +=", "indices +=") for line in body)]
 

@@ -43,7 +43,7 @@ def emit_interpolate(request: KernelRequest) -> LayerCode:
 
 @kernel("RESIZE_TAPS", "float32", "int64")
 def emit_taps(request: KernelRequest) -> LayerCode:
-    """As the definition computes them, in double precision."""
+    """Emit the tables' computation in double precision, as in the definition."""
     op, a = request.op, request.op.attributes
     positions = [n for n, tensor in enumerate(op.inputs) if tensor is not None]
     wanted = "input0" if len(positions) > 1 else "input"

@@ -49,7 +49,7 @@ def table_loops(op: Op, tables: Sequence[NDArray[np.int64] | None]) -> tuple[lis
 
 @kernel("MIRROR_PAD", *ELEMENT_TYPES)
 def emit_mirror_pad(request: KernelRequest) -> LayerCode:
-    """By tables for the padded axes."""
+    """Emit loops with lookup tables for the padded axes."""
     op, a = request.op, request.op.attributes
     tables = [
         places(a.mode, -before, count, extent) if before or after else None
@@ -74,7 +74,7 @@ _PLACE: dict[PadMode, str] = {
 
 @kernel("DYNAMIC_PAD", *ELEMENT_TYPES)
 def emit_dynamic_pad(request: KernelRequest) -> LayerCode:
-    """How much comes before each axis is known first; then element by element."""
+    """Emit a pad that finds how much comes before each axis, then goes element by element."""
     op, a = request.op, request.op.attributes
     positions = _given(op, 4)
     names = {position: f"input{n}" for n, position in enumerate(positions)}

@@ -101,7 +101,7 @@ def _space_to_depth(op: Op) -> list[Move]:
 
 
 def _blocks(attributes: object, wide: tuple[int, ...], deep: tuple[int, ...]) -> Move:
-    """From the image with depth to the wide one: batch, row, its row in the block, column ..."""
+    """Return the move from deep to wide: batch, row, its row in the block, column ..."""
     n: int = attributes.size  # type: ignore[attr-defined]
     batch, height, width, deep_channels = deep
     channels = wide[3]

@@ -139,7 +139,7 @@ def _every_pair(op: Op) -> Array:
 
 
 def _offset(t: Array, wanted: Array, s: int, low: int, high: int) -> int:
-    """What is exact for all pairs, if there is such an offset; else half a level."""
+    """Return an offset that is exact for all pairs, or half a level where none exists."""
     at_least = int(np.where(wanted > low, (wanted << s) - t, -(1 << 40)).max())
     at_most = int(np.where(wanted < high, ((wanted + 1) << s) - 1 - t, 1 << 40).min())
     half = 1 << (s - 1)

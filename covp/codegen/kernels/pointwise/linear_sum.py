@@ -60,7 +60,7 @@ def linear_sum(op: Op) -> LinearSum | None:
 
 
 def _fits(exact: list[float], x: Array, wanted: Array, s: int) -> bool:
-    """Whether the sum, offset to be near the wanted outputs, stays within 32 bits."""
+    """Return whether the sum, offset to be near the wanted outputs, stays within 32 bits."""
     value = exact[0] * x[:, None] + exact[1] * x[None, :]
     inside = (wanted > wanted.min()) & (wanted < wanted.max())
     c = np.median(wanted[inside] * 2.0**s - value[inside]) if inside.any() else 0.0

@@ -48,7 +48,7 @@ for _kind in INTERPOLATED:
 
 @kernel("SQRT", "int16")
 def emit_sqrt16(request: KernelRequest) -> LayerCode:
-    """In single precision, cut."""
+    """Emit a square root in single precision, truncated."""
     source, out = request.op.input(0), request.op.output
     real = f"{c_float(source.scale)} * (float)x"
     lines = (
@@ -114,7 +114,7 @@ def emit_abs(request: KernelRequest) -> LayerCode:
 
 @kernel("PRELU", "int8", "int16")
 def emit_prelu(request: KernelRequest) -> LayerCode:
-    """What is negative times its slope."""
+    """Emit PRELU: negative inputs are multiplied by their slope."""
     positive, negative = prelu_factors(request.op)
     scale = [
         scale_function(request.core, "above", positive, _span(request.op)),

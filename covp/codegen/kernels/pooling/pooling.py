@@ -90,7 +90,7 @@ def emit_average_pool(request: KernelRequest) -> LayerCode:
 
 
 def has_reciprocal(count: int) -> bool:
-    """Whether the multiplication is exact for every sum of that many bytes."""
+    """Return whether multiplying by the reciprocal is exact for every sum of ``count`` bytes."""
     if count > 1 << 12:
         return False
     sums = np.arange(-128 * count, 127 * count + 1, dtype=np.int64)

@@ -22,7 +22,7 @@ DType = np.dtype[Any]
 
 @dataclass(frozen=True)
 class Fold:
-    """How elements become one.
+    """The C that folds elements into one value.
 
     Attributes:
         number: C type of the running value.

@@ -23,7 +23,7 @@ _WORD = 4
 
 @dataclass(frozen=True)
 class GateProducts:
-    """How a core multiplies and adds.
+    """The products that a core computes, and how it multiplies and adds.
 
     Attributes:
         lengths: of the input and of the hidden state of a step, by their C name.
@@ -48,7 +48,7 @@ class GateProducts:
 
     @property
     def name(self) -> str:
-        """For reports."""
+        """Name of the form, for reports."""
         return "one by one" if self.pairs is None else self.pairs.name
 
     @property

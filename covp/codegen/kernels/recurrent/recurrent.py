@@ -92,7 +92,7 @@ class _Code:
         )
 
     def _start(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-        """What the sums of each direction begin with."""
+        """Return the initial values of each direction's sums."""
         bias, hidden = self._tensor(BIAS), self._a.hidden
         directions = len(self._a.backward)
         if bias is None or bias.data is None:
@@ -106,7 +106,7 @@ class _Code:
 
     @property
     def _separate(self) -> bool:
-        """Whether the sums over the state's last gate are kept apart."""
+        """True if the sums over the state's last gate are kept apart."""
         return self.request.op.kind == "GRU" and self._a.linear_before_reset
 
     def _scratch(self, outputs: dict[str, Tensor]) -> tuple[Scratch, list[str]]:

@@ -19,7 +19,7 @@ from covp.graph.ops.svdf import BIAS, FEATURE, STATE, TIME, svdf_factors
 
 @dataclass(frozen=True)
 class _Form:
-    """What the types differ in.
+    """The C in which the types differ.
 
     Attributes:
         total, sums: C types of a filter's sum of products and of a unit's.

@@ -67,12 +67,12 @@ class Requantizer(ABC):
 
     @property
     def wraps(self) -> bool:
-        """Whether a sum may leave int32: it is then added modulo 2**32, as TFLM's cores do."""
+        """True if a sum may leave int32: it is then added modulo 2**32, as TFLM's cores do."""
         return self.bound >= 1 << 31
 
     @property
     def wide(self) -> bool:
-        """Whether ``acc`` is an int64_t."""
+        """True if ``acc`` is an int64_t."""
         return False
 
     @cached_property
@@ -82,7 +82,7 @@ class Requantizer(ABC):
 
     @property
     def branches(self) -> bool:
-        """Whether the function has rare branches."""
+        """True if the function has rare branches."""
         return self.form == "guarded"
 
     @cached_property
@@ -173,7 +173,7 @@ class Requantizer(ABC):
 
 @dataclass(frozen=True)
 class TflmRequantizer(Requantizer):
-    """By TFLM's rule, to int8."""
+    """Requantization to int8 by TFLM's rule."""
 
     @cached_property
     def instruction(self) -> RequantizeInstruction | None:
@@ -216,7 +216,7 @@ class TflmRequantizer(Requantizer):
 
     @property
     def _simple(self) -> bool:
-        """Whether every channel shifts right by at least one and no intermediate overflows."""
+        """True if every channel shifts right by at least one and no intermediate overflows."""
         limit = 1 << 30 if self.core.has("mull") else 1 << 29
         right = -self.scaling.shift.astype(np.int64)
         # the rounding constant with the zero point folded in must not overflow either
@@ -292,7 +292,7 @@ def _long_high_word(value: Array, multiplier: Array) -> Array:
 
 
 def _rounded_high_word(value: Array, multiplier: Array) -> Array:
-    """As `HIGH_MULTIPLY` without a long multiplication."""
+    """Compute `HIGH_MULTIPLY` without a long multiplication."""
     return (value * multiplier + (1 << 30)) >> 31
 
 

@@ -37,7 +37,7 @@ _EXACT = 1 << 24
 
 @dataclass(frozen=True)
 class HalfEvenRequantizer(Requantizer):
-    """By onnxruntime's rule."""
+    """Requantization by onnxruntime's rule."""
 
     @property
     def _factors(self) -> NDArray[np.float32]:
@@ -46,7 +46,7 @@ class HalfEvenRequantizer(Requantizer):
 
     @cached_property
     def _proved(self) -> Proved | None:
-        """None also where a factor is 0 in fixed point."""
+        """The proved form; None also where a factor is 0 in fixed point."""
         factors, multiplier = self._factors, self.scaling.multiplier.astype(np.int64)
         # without a long multiplication the halves of a product limit the sums to 29 bits
         width = 31 if self.core.has("mull") else 29

@@ -50,7 +50,7 @@ class Proved:
 
     @property
     def common_shift(self) -> bool:
-        """Whether one shift serves all channels."""
+        """True if one shift serves all channels."""
         return bool((self.shift == self.shift[0]).all())
 
     def columns(self) -> list[Array]:
@@ -62,7 +62,7 @@ class Proved:
 
 @dataclass(frozen=True)
 class StepFunction:
-    """What is to be matched.
+    """The outputs that a multiplication must match, as steps of the sums.
 
     Attributes:
         scaled: sums, int64 (channels, n), to levels: outputs before zero point and clamp.
