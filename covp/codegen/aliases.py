@@ -9,7 +9,7 @@ ALIASES = frozenset({"RESHAPE"})
 
 
 def first_names(graph: Graph) -> dict[int, str]:
-    """By the id of a tensor whose bytes may be another one's the name of that one."""
+    """Map the id of each tensor that may share another's bytes to the name of that other."""
     found: dict[int, str] = {}
     for op in graph.ops:
         if op.kind in ALIASES:

@@ -144,7 +144,7 @@ class ArenaPlan:
                 self._replace(after, before)
 
     def _read_before(self, layers: Sequence[LayerCode], buffer: Buffer, step: int) -> bool:
-        """Whether all other layers that read a buffer are over when a layer begins.
+        """Return whether all other layers that read a buffer are over when a layer begins.
 
         In the order of the layers; that of the run function is another one. Where an accelerator
         does not see the core's cache, all that write it have to be over, too: the core's stores
@@ -168,7 +168,7 @@ class ArenaPlan:
         return [a for a in arguments if self._buffers.get(id(a)) is buffer]
 
     def _is_in_place(self, layer: LayerCode, source: Buffer, output: Buffer) -> bool:
-        """Whether a layer may write its output over all that it reads from a buffer."""
+        """Return whether a layer may write its output over all that it reads from a buffer."""
         pairs = [(tensor, layer.op.output) for tensor in layer.in_place]
         allowed = {
             id(tensor)

@@ -199,7 +199,7 @@ def _part_of(part: PartCode, layer: LayerCode, roots: Mapping[int, str]) -> Laye
 
 
 def _memory_of(layer: LayerCode, memory: ArenaPlan) -> tuple[LayerMemory, ...]:
-    """What a layer may read and write; an output may lie where an input was."""
+    """Return the memory that a layer may read and write; an output may lie where an input was."""
     found = []
     for name, argument in layer.arguments.items():
         offset, size = memory.offset(argument), argument.nbytes

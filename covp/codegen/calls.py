@@ -63,7 +63,7 @@ def emit_calls(placement: Placement, core: Core, function: str) -> LayerCode:
 
 
 def split_of(steps: Sequence[Step]) -> str:
-    """What a layer leaves to the core, for reports."""
+    """Return the part of a layer that is left to the core, for reports."""
     return "core requantizes" if any(isinstance(step, Requantize) for step in steps) else ""
 
 

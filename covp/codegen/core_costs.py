@@ -51,7 +51,7 @@ class SimulatedCosts:
     measure: Measure
 
     def operators(self, graph: Graph) -> dict[Op, int | None]:
-        """Of each operator; None for those that the core has no kernel for."""
+        """Return the cycles of each operator; None for those that the core has no kernel for."""
         free = aliases(graph)
         costs = {op: 0 if op in free else None for op in graph.ops}
         layers = []
@@ -66,7 +66,7 @@ class SimulatedCosts:
         return costs | dict(zip((layer.op for layer in layers), found, strict=True))
 
     def requantizations(self, steps: Sequence[Requantize]) -> list[int | None]:
-        """Of each step; all read the same sums, so that they need no more memory than one."""
+        """Return the cycles of each step; all read the same sums, which need the memory of one."""
         most = max(step.output.size for step in steps)
         sums = Tensor("sums", (1, most), np.dtype(np.int32))
         layers = [self._requantization(step, sums, index) for index, step in enumerate(steps)]

@@ -76,7 +76,7 @@ class DotProduct:
         return 1 if self.lanes == 1 else 4
 
     def fits(self, core: Core) -> bool:
-        """Whether a core has it and no better one."""
+        """Return whether a core has the instruction and no better one."""
         return self.requires <= core.features and self.better.isdisjoint(core.features)
 
     @property

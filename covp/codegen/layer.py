@@ -189,7 +189,7 @@ USER = "user's"
 
 
 def no_schedules(request: KernelRequest) -> list[Schedule]:
-    """Of kernels without a choice."""
+    """Return no schedules, for kernels without a choice."""
     return []
 
 

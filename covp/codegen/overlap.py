@@ -30,7 +30,7 @@ class Action:
 
 @dataclass(frozen=True)
 class OverlapPlan:
-    """What a program is to look like in which core and units work at the same time.
+    """A plan for a program in which core and units work at the same time.
 
     Attributes:
         rows: name of a layer to the output rows of the bands that it is cut into.

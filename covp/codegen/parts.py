@@ -131,7 +131,7 @@ def overlapping_call(placement: Placement, steps: Sequence[Step]) -> tuple[int, 
 def _functions(
     file: CallFile, placement: Placement, name: str, steps: Sequence[Step]
 ) -> list[_Function]:
-    """What begins and ends a layer, or does all of it where its driver has no such functions."""
+    """Return functions that begin and end a layer, or one for all where its driver has none."""
     match, driver = placement.match, overlapping_call(placement, steps)
     assert match is not None
     op = match.op
@@ -206,7 +206,7 @@ def placed_band(backend: AcceleratorBackend, form: Op, core: Core) -> Placement:
 
 
 def _is_row_by_row(parts: Sequence[PartCode], op: Op) -> bool:
-    """Whether each band reads the very bytes that it writes, of other tensors."""
+    """Return whether each band reads the very bytes that it writes, of other tensors."""
     for part in parts:
         places = {(p.offset, p.nbytes) for p in part.pointers if isinstance(p.argument, Tensor)}
         if len(places) > 1:

@@ -32,7 +32,7 @@ class Buffer:
     ends: int = -1
 
     def overlaps(self, other: Buffer) -> bool:
-        """Whether both are alive at some step, in one order or the other."""
+        """Return whether both are alive at some step, in one order or the other."""
         together = self.first <= other.last and other.first <= self.last
         return together or (self.begins <= other.ends and other.begins <= self.ends)
 

@@ -46,7 +46,7 @@ class ProgramTensor:
 
 @dataclass(frozen=True, eq=False)
 class ProgramState:
-    """What a program keeps in its arena from one inference to the next.
+    """A state that a program keeps in its arena from one inference to the next.
 
     Attributes:
         name: of the state in the model's graph.
@@ -94,7 +94,7 @@ class Piece:
     end: int
 
     def meets(self, other: Piece) -> bool:
-        """Whether both have a byte."""
+        """Return whether both share a byte."""
         return self.tensor == other.tensor and self.start < other.end and other.start < self.end
 
 
@@ -113,7 +113,7 @@ class LayerPart:
 
     @property
     def is_asynchronous(self) -> bool:
-        """Whether the core may do something else while a unit computes it."""
+        """True if the core may do something else while a unit computes it."""
         return len(self.functions) > 1
 
 
@@ -203,7 +203,7 @@ class AcceleratorInstance:
         return self.backend.spec
 
     def is_like(self, other: AcceleratorInstance) -> bool:
-        """Whether two programs can share one hardware model for this and the other instance."""
+        """Return whether one hardware model can serve two programs for this and the other."""
         mine, theirs = self.backend, other.backend
         return (self.name, self.spec, type(mine)) == (other.name, other.spec, type(theirs))
 

@@ -40,17 +40,17 @@ class StateCode:
 
     @property
     def reset_function(self) -> str:
-        """Its name; empty without states."""
+        """Name of the function that resets the states; empty without states."""
         return f"{self.name}_reset_states" if self.states else ""
 
     @property
     def keep_function(self) -> str:
-        """Its name; empty where nothing is moved."""
+        """Name of the function that keeps the states; empty where nothing is moved."""
         return f"{self.name}_keep_states" if self.moves else ""
 
     @property
     def declaration(self) -> str:
-        """For the program's header."""
+        """C declarations for the program's header."""
         if not self.states:
             return ""
         upper = self.name.upper()
