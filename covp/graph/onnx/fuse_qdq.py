@@ -281,7 +281,7 @@ def _moved(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodePr
 
 
 def _computes(graph: ProtoGraph, node: onnx.NodeProto) -> bool:
-    """Whether it makes values of its own: weighed ones, or margins of another value than 0."""
+    """Return whether a node makes new values: weighted ones, or margins of a value other than 0."""
     if node.op_type == "Resize":
         return graph.text(node, "mode", "nearest") != "nearest"
     if node.op_type != "Pad" or graph.text(node, "mode", "constant") != "constant":

@@ -102,7 +102,7 @@ class Importer:
         quantization: Quantization | None = None,
         rounding: Rounding = TFLM,
     ) -> list[Tensor]:
-        """As `add` for several outputs, one for each of ``dtypes``."""
+        """Add an operator with several outputs, one for each of ``dtypes``; see `add`."""
         first = next((t.dtype for t in inputs if t is not None), np.dtype(np.float32))
         if quantization is None and kind in _MOVING and inputs[0] is not None:
             quantization = inputs[0].quantization

@@ -15,7 +15,7 @@ from covp.graph.graph import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """What a converter gets.
+    """One operator of an ONNX model, as a converter gets it.
 
     Attributes:
         kind: ONNX's operator, e.g. "Conv".
@@ -53,7 +53,7 @@ class Node:
         return self.inputs[position] if position < len(self.inputs) else None
 
     def wants(self, position: int) -> bool:
-        """Whether an output is used."""
+        """Return whether an output is used."""
         return position < len(self.outputs) and bool(self.outputs[position])
 
     def stated_shape(self, what: str) -> tuple[int, ...]:
@@ -93,7 +93,7 @@ class Node:
         return tensor.data
 
     def integers(self, position: int, what: str) -> list[int]:
-        """As `constant`, as a flat list of int."""
+        """Return a constant input as a flat list of int; see `constant`."""
         return [int(value) for value in np.asarray(self.constant(position, what)).reshape(-1)]
 
     def integers_of(self, name: str, position: int, what: str) -> list[int] | None:

@@ -126,7 +126,7 @@ def convert_if(node: Node, importer: Importer, run: Run) -> list[Tensor]:
 
 
 def convert_loop(node: Node, importer: Importer, run: Run) -> list[Tensor]:
-    """As many copies of the body as the loop has turns.
+    """Unroll a loop: one copy of the body per turn.
 
     The body's inputs are the turn, the condition and the values carried over; its outputs the
     condition, the values carried over, and what is collected over the turns.

@@ -100,7 +100,7 @@ class ProtoGraph:
         return tensor
 
     def all_constant(self, names: Iterable[str]) -> bool:
-        """Whether all are constants or left out."""
+        """Return whether all names are constants or left out."""
         return all(not name or name in self._constants for name in names)
 
     def only_producer(self, name: str) -> onnx.NodeProto | None:
@@ -109,7 +109,7 @@ class ProtoGraph:
         return None if shared else self._producers.get(name)
 
     def quantized_output(self, node: onnx.NodeProto) -> Edge | None:
-        """What a QuantizeLinear gives, if that is bytes with one constant scale."""
+        """Return a QuantizeLinear's output if it is bytes with one constant scale."""
         edge = self._edge(node, node.output[0])
         return edge if edge is not None and edge.per_tensor else None
 
@@ -158,20 +158,20 @@ class ProtoGraph:
             return None
 
     def scales(self, edge: Edge) -> NDArray[np.float64]:
-        """Of a quantized value: one, or one for each index along its axis."""
+        """Return the scales of a quantized value: one, or one for each index along its axis."""
         scale = self.constant(edge.scale)
         assert scale is not None
         return scale.astype(np.float64).reshape(-1)
 
     def stored_shape(self, name: str) -> tuple[int, ...] | None:
-        """Of a constant, or of what is quantized from one; else None."""
+        """Return the shape of a constant, or of a value quantized from one; else None."""
         node = self._producers.get(name)
         quantized = node is not None and node.op_type == "QuantizeLinear"
         value = self.constant(node.input[0] if node is not None and quantized else name)
         return None if value is None else value.shape
 
     def symmetric_along(self, edge: Edge, axis: int) -> bool:
-        """Whether several scales run along an axis, and int8 holds the values less zero points."""
+        """Return whether scales run along ``axis`` and values less their zero points fit int8."""
         shape, value = self.stored_shape(edge.name), self.constant(edge.name)
         if shape is None or edge.axis % len(shape) != axis:
             return False
@@ -221,7 +221,7 @@ class ProtoGraph:
         return self.add_constant(f"{name}_in_units", np.rint(levels).astype(np.int32))
 
     def same_parameters(self, one: Edge, other: Edge) -> bool:
-        """Whether equal bytes are equal values."""
+        """Return whether equal bytes are equal values."""
         pairs = zip(one.parameters, other.parameters, strict=True)
         return one.type == other.type and all(
             a == b or np.array_equal(self.constant(a), self.constant(b))  # type: ignore[arg-type]
@@ -229,7 +229,7 @@ class ProtoGraph:
         )
 
     def constant_clip(self, node: onnx.NodeProto) -> bool:
-        """Whether the limits of a Clip are known."""
+        """Return whether the limits of a Clip are constant."""
         return self.all_constant(node.input[1:])
 
     def clip_limits(self, node: onnx.NodeProto) -> list[onnx.AttributeProto]:

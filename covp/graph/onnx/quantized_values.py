@@ -59,7 +59,7 @@ class Parameters:
 
     @property
     def unsigned(self) -> bool:
-        """Whether values are uint8."""
+        """True if values are uint8."""
         return self.zero_point.dtype == np.uint8
 
     @property
@@ -71,7 +71,7 @@ class Parameters:
 
     @property
     def quantization(self) -> Quantization:
-        """Of int8."""
+        """Scale and zero point of the values as int8."""
         scale, zero_point = self.one
         return Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
 
@@ -169,7 +169,7 @@ def limits_of(node: Node, parameters: Parameters) -> tuple[int, int]:
 
 
 def is_fused(node: Node, parameters: Parameters) -> bool:
-    """Whether onnxruntime fuses an operator although a Relu or Clip stands before QuantizeLinear.
+    """Return whether onnxruntime fuses an operator despite a Relu or Clip before QuantizeLinear.
 
     It drops what the quantization's range implies: core/optimizer/qdq_transformer/
     clip_quantizelinear.cc and relu_quantizelinear.cc. Other operators stay in float32 there.

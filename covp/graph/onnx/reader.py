@@ -78,7 +78,7 @@ def read_onnx(
     fused: bool = True,
     defined: bool = False,
 ) -> Graph:
-    """As `load_onnx` for a model in memory; errors begin with ``where``."""
+    """Read an ONNX model in memory, like `load_onnx`; errors begin with ``where``."""
     try:
         stated = prepared(model)
         integers = with_integers(stated) if fused else stated
@@ -106,7 +106,7 @@ def _validate(stated: onnx.ModelProto, graph: Graph, shapes: Shapes) -> None:
 
 
 def _is_open_batch(shape: onnx.TensorShapeProto, stated: Sequence[int | None]) -> bool:
-    """Whether nothing but the first of several axes is open, and it is a batch by its name."""
+    """Return whether only the first of several axes is open, and is a batch by its name."""
     if len(stated) < 2 or stated[0] is not None or None in stated[1:]:
         return False
     return _BATCH.fullmatch(shape.dim[0].dim_param) is not None
@@ -114,7 +114,7 @@ def _is_open_batch(shape: onnx.TensorShapeProto, stated: Sequence[int | None]) -
 
 @dataclass(frozen=True)
 class _Scope:
-    """Where nodes are converted: the model's graph, a branch, a loop's body, a function's body.
+    """The scope of nodes: the model's graph, a branch, a loop's body, a function's body.
 
     Attributes:
         tensors: by name.
@@ -131,7 +131,7 @@ class _Scope:
     named: bool = True
 
     def of(self, proto: onnx.NodeProto, position: int) -> str:
-        """What reports call a node."""
+        """Return the name of a node in reports."""
         if not self.named:
             return self.label
         own = proto.name or f"{proto.op_type}_{position}"
@@ -236,7 +236,7 @@ class _Reader:
         return self._body(body, node, scope)
 
     def _body(self, body: onnx.FunctionProto, node: Node, scope: _Scope) -> Sequence[Tensor | None]:
-        """What a function's body computes from the node's inputs."""
+        """Convert a function's body for the node's inputs; return its outputs."""
         given = zip(body.input, node.inputs, strict=False)
         stated = zip(body.output, node.stated, strict=False)
         inner = _Scope(

@@ -89,7 +89,7 @@ def attribute_of(proto: onnx.AttributeProto) -> Any:
 
 
 def stated_extents(shape: onnx.TensorShapeProto) -> list[int | None]:
-    """Of each axis; None for one that is left open."""
+    """Return the extent of each axis; None for one that is left open."""
     return [
         int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None
         for d in shape.dim

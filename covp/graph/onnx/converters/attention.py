@@ -80,7 +80,7 @@ def _heads(node: Node, tensor: Tensor, attribute: str) -> int:
 
 
 def _unpacked(importer: Importer, tensor: Tensor, heads: int) -> Tensor:
-    """As (batch, heads, sequence, size)."""
+    """Reshape a tensor to (batch, heads, sequence, size)."""
     if len(tensor.shape) == 4:
         return tensor
     batch, sequence, hidden = tensor.shape

@@ -28,7 +28,7 @@ def axis_of(value: int, rank: int) -> int:
 
 
 def known(node: Node, *positions: int) -> bool:
-    """Whether the inputs at these positions are constant or left out."""
+    """Return whether the inputs at these positions are constant or left out."""
     return all((t := node.optional(p)) is None or t.data is not None for p in positions)
 
 

@@ -133,7 +133,7 @@ def _of_groups(node: Node, importer: Importer) -> Tensor:
 
 @register("BatchNormalization")
 def _batch(node: Node, importer: Importer) -> list[Tensor]:
-    """With given figures: one product and one sum for each channel, computed when constant."""
+    """Convert to one product and one sum per channel, folded where the figures are constant."""
     source, *vectors = (node.input(position) for position in range(5))
     moved, back = with_axis_last(source, min(1, len(source.shape) - 1), importer)
     mean, variance = vectors[2:]

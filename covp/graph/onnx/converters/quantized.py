@@ -74,7 +74,7 @@ def _dequantize(node: Node, importer: Importer) -> Tensor:
 
 
 def all_constant(node: Node, *positions: int) -> bool:
-    """Whether the inputs at these positions are constants or left out."""
+    """Return whether the inputs at these positions are constants or left out."""
     given = [node.optional(position) for position in positions]
     return all(tensor is None or tensor.constant for tensor in given)
 
@@ -112,7 +112,7 @@ def _table(node: Node, importer: Importer) -> Tensor:
 def _results(
     function: onnx.GraphProto, values: NDArray[np.float32], importer: Importer
 ) -> NDArray[np.float32]:
-    """What a graph of one node gives for the values, its input ``x``."""
+    """Return the results of a graph of one node for the values of its input ``x``."""
     graph = onnx.GraphProto()
     graph.CopyFrom(function)
     graph.initializer.append(numpy_helper.from_array(values, "x"))

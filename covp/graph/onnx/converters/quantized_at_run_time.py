@@ -187,7 +187,7 @@ def _requantized(
 
 
 def _limits(node: Node) -> tuple[int, int] | None:
-    """What a Clip after the operator leaves; `fuse_qdq` joins one to a constant scale only."""
+    """Return the limits of a Clip after it; `fuse_qdq` joins one to a constant scale only."""
     if node.get("clip_low") is None and node.get("clip_high") is None:
         return None
     to = Parameters(node, 6, 7, "the output")

@@ -46,7 +46,7 @@ def _binary(node: Node, importer: Importer) -> Tensor:
 
 
 def _rounding(node: Node, to: Parameters, columns: bool = False) -> Rounding:
-    """Of a function that adds the zero point before it rounds, or leaves that to QuantizeLinear."""
+    """Return the rounding of a function that adds the zero point or leaves it to QuantizeLinear."""
     if not is_fused(node, to):
         return replace(ROUNDING, unfused=True, by_columns=columns)
     return replace(ROUNDING, offset=UNSIGNED if to.unsigned else 0)

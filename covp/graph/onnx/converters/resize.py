@@ -36,7 +36,7 @@ class _Wanted:
 
     @property
     def scaled(self) -> bool:
-        """Whether the values are scales; else they are sizes."""
+        """True if the values are scales; else they are sizes."""
         return self.values.dtype == np.float32
 
 
@@ -140,7 +140,7 @@ def _filled(node: Node, position: int) -> Tensor | None:
 
 
 def _known_as_one(wanted: _Wanted, rule: ResizeTaps, position: int) -> bool:
-    """Whether an axis certainly stays as it is."""
+    """Return whether an axis certainly stays as it is."""
     if wanted.roi is not None or rule.policy != "stretch" or wanted.values.data is None:
         return False
     return not wanted.scaled or float(wanted.values.data.reshape(-1)[position]) == 1.0
