@@ -130,7 +130,7 @@ def _headed(value: Array, heads: int) -> Array:
 
 
 def _bias(op: Op, values: Sequence[Array | None]) -> Array:
-    """What is added to the scores: the mask, and -infinity where a query sees no key."""
+    """Return the addend of the scores: the mask, and -infinity where a query sees no key."""
     a: Attention = op.attributes
     n = Extents.of(op)
     bias = np.zeros((n.batch, a.heads, n.queries, n.keys), np.float32)
@@ -247,7 +247,7 @@ def _macs(op: Op) -> int:
 
 
 def default_scale(size: int) -> float:
-    """Of queries of that many elements."""
+    """Return the default scale for queries of ``size`` elements."""
     return 1 / math.sqrt(size)
 
 

@@ -34,7 +34,7 @@ class Neighbours:
 
 
 def neighbours(op: Op, axis: int) -> Neighbours:
-    """Of rows (axis 0) or columns (axis 1)."""
+    """Return the neighbours of each row (axis 0) or column (axis 1)."""
     a = op.attributes
     source, target = op.input(0).shape[axis + 1], a.size[axis]
     apart = a.align_corners and target > 1

@@ -76,7 +76,7 @@ def depthwise_accumulate(
     zero_point: int,
     wide: bool = False,
 ) -> NDArray[Any]:
-    """As `conv2d_accumulate` for weights (kernel height, kernel width, O), O a multiple of C."""
+    """Sum products like `conv2d_accumulate`, for weights (height, width, O), O a multiple of C."""
     dtype = _sum_type(wide)
     image = _padded(x.astype(dtype) - np.asarray(zero_point, dtype), padding)
     return _depthwise_sums(image, weights.astype(dtype), stride, dilation)

@@ -23,7 +23,7 @@ TypeRule = Callable[[Op], None]
 
 
 def no_macs(op: Op) -> int:
-    """For operators that multiply nothing worth counting."""
+    """Return 0, for operators that multiply nothing worth counting."""
     return 0
 
 

@@ -183,7 +183,7 @@ def _elements_shape(op: Op) -> list[Shape]:
 
 
 def _coordinates(indices: Array, shape: Shape, axis: int) -> tuple[Array, ...]:
-    """Of each index's element: its own coordinates, with the index along one axis."""
+    """Return each index's element: its own coordinates, with the index along one axis."""
     grid: list[Any] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
     grid[axis] = wrapped(indices, shape[axis])
     return tuple(grid)

@@ -21,7 +21,7 @@ UNSIGNED = 128
 
 
 def offset_of(op: Op) -> int:
-    """By how much the zero points are larger that are added before a level is rounded.
+    """Return how much larger the zero points are that are added before a level is rounded.
 
     An unfused operator adds none before.
     """

@@ -76,7 +76,7 @@ def pointwise(
 
 
 def is_quantized(op: Op) -> bool:
-    """Whether the operator works on stored values of a scale."""
+    """Return whether the operator works on quantized values."""
     tensors = [*op.inputs, *op.outputs]
     return any(t is not None and t.quantization is not None for t in tensors)
 
@@ -91,7 +91,7 @@ def broadcast(op: Op) -> list[Shape]:
 
 
 def reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """In numpy, with the rule of the tensors' types."""
+    """Compute the operator in numpy, by the rule of the tensors' types."""
     compute = POINTWISE[op.kind].compute
     if is_quantized(op):
         rules = INT16 if op.input(0).dtype == np.int16 and op.kind in INT16 else QUANTIZED

@@ -69,7 +69,7 @@ def _half_even_average(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _max(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """As TFLM and LiteRT, a NaN is never the largest."""
+    """Compute MAX_POOL_2D like TFLM and LiteRT: a NaN is never the largest."""
     image = given(values, 0)
     if image.dtype != np.float32:
         return _clamp(op, _windows(op, image, np.iinfo(image.dtype).min).max(axis=(3, 4)))

@@ -66,7 +66,7 @@ class MaxUnpool:
 
 
 def index_strides(source: Shape, column_major: bool) -> tuple[int, ...]:
-    """What each axis of space adds to the index of a largest element."""
+    """Return the stride of each axis of space in the index of a largest element."""
     space = source[1:-1]
     if column_major:
         return tuple(math.prod(space[:axis]) for axis in range(len(space)))
@@ -118,7 +118,7 @@ def _max(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _flat_indices(shape: Shape, column_major: bool) -> Array:
-    """Of every element of an image, with its channels first."""
+    """Return the index of every element of an image, as if its channels came first."""
     batch, channels = shape[0], shape[-1]
     place = np.zeros(shape[1:-1], np.int64)
     for axis, stride in enumerate(index_strides(shape, column_major)):

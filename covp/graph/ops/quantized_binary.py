@@ -30,7 +30,7 @@ _SQUARED_BITS = {"int8": 7, "int16": 0}
 
 
 def squared_bits(op: Op) -> int:
-    """By which SQUARED_DIFFERENCE shifts its inputs left."""
+    """Return the bits by which SQUARED_DIFFERENCE shifts its inputs left."""
     return _SQUARED_BITS[op.input(0).dtype.name]
 
 
@@ -74,7 +74,7 @@ def _clipped(op: Op, values: Array, activation: str = "none") -> Array:
 
 
 def prelu_factors(op: Op) -> tuple[Factor, Factor]:
-    """Of what is positive, and of the product with the slope."""
+    """Return the factors of positive inputs, and of the products with the slope."""
     source, slope, out = (np.float32(t.scale) for t in (op.input(0), op.input(1), op.output))
     return (
         quantize_multiplier(float(source) / float(out)),
@@ -91,7 +91,7 @@ def _prelu(op: Op, x: Array, slope: Array) -> Array:
 
 
 def difference_factors(op: Op) -> tuple[Factor, Factor, Factor]:
-    """Of both inputs, and of the square."""
+    """Return the factors of both inputs, and of the square."""
     twice = 2.0 * max(op.input(0).scale, op.input(1).scale)
     return (
         quantize_multiplier(op.input(0).scale / twice),
@@ -109,7 +109,7 @@ def _squared_difference(op: Op, x: Array, y: Array) -> Array:
 
 
 def divide_factor(op: Op) -> Factor:
-    """Of the quotient of stored values."""
+    """Return the factor of the quotient of stored values."""
     return quantize_multiplier(op.input(0).scale / (op.input(1).scale * op.output.scale))
 
 

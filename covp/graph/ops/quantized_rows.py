@@ -58,7 +58,7 @@ def l2_normalization(op: Op, x: Array) -> Array:
 
 @dataclass(frozen=True)
 class LogSoftmaxFactors:
-    """What the scale of the input gives.
+    """Factors that follow from the scale of the input.
 
     Attributes:
         factor: from differences of stored values to 5 integer bits.
@@ -110,7 +110,7 @@ def _headroom(raw: Array) -> Array:
 
 
 def logarithm(raw: Array) -> Array:
-    """Of a number from 1 on with 12 integer bits; the result has 5."""
+    """Return the logarithm of a number from 1 on with 12 integer bits; the result has 5."""
     zeros = _headroom(raw)
     first = saturating_shift_left(rounding_doubling_high_mul(raw << (zeros - 1), SQRT_HALF), 1)
     quarter = rounding_divide_by_pot(QUARTER, DIFFERENCE_BITS + 1)

@@ -73,7 +73,7 @@ def _abs(op: Op, x: Array) -> Array:
 
 
 def _neg(op: Op, x: Array) -> Array:
-    """Of the stored values, which wrap."""
+    """Negate the stored values, which wrap."""
     scales = [(t.scale, t.zero_point) for t in (op.input(0), op.output)]
     if scales[0] != scales[1] or scales[0][1]:
         raise ModelError("its input and output need the same scale and zero point 0, as in TFLite")
@@ -114,7 +114,7 @@ def _high_multiply(a: Array, b: Any) -> Array:
 
 
 def _hard_swish_factors(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Of the output, and of the factor from 0 to 1. Raises ModelError: LiteRT takes no such scales.
+    """Return the factors of the output, and of the factor from 0 to 1.
 
     The output's factor has to be below 1 for inputs with 7 more fraction bits.
     """

@@ -208,7 +208,7 @@ def _reads(op: Op) -> list[IndexMap]:
 
 
 def _axes_that_fit(op: Op) -> Domains:
-    """Of axes that come at run time: the first ones that give the output's shape."""
+    """Return as axes that come at run time the first ones that give the output's shape."""
     if op.attributes.axes is None:
         source = op.input(0).shape
         for axes in combinations(range(len(source)), op.input(1).size):

@@ -89,7 +89,7 @@ def check_depth(op: Op) -> None:
 
 
 def _types(op: Op) -> None:
-    """Of one type, or int8 with a result of int16 in units of 2**-16."""
+    """Check that types are equal, or int8 with a result of int16 in units of 2**-16."""
     if op.input(0).dtype != np.int8 or op.output.dtype != np.int16:
         _OF_ONE_TYPE(op)
 

@@ -41,7 +41,7 @@ class Svdf:
 
 
 def svdf_factors(op: Op) -> tuple[Factor, Factor]:
-    """Of what a filter gives to the state, and of a unit's sum to the output."""
+    """Return the factors of a filter's value for the state, and of a unit's sum for the output."""
     single = np.float32
     data, feature, time, state = (
         single(op.input(position).scale) for position in (0, FEATURE, TIME, STATE)
