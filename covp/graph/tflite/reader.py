@@ -45,7 +45,7 @@ def load_tflite(path: str | Path) -> Graph:
 
 
 def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph:
-    """As `load_tflite` for a file's content; errors begin with ``where``."""
+    """Read a TFLite file's content, like `load_tflite`; errors begin with ``where``."""
     try:
         if data[4:8] != _IDENTIFIER:
             raise ModelError("not a TFLite model (no 'TFL3' at byte 4); expected .tflite or .onnx")
@@ -170,7 +170,7 @@ class _Subgraph:
             op.outputs = [self._next(outputs[0])]
 
     def _is_real(self, at: int) -> bool:
-        """Whether a tensor is a constant of floats: float16 in the file."""
+        """Return whether a tensor is a constant of floats: float16 in the file."""
         return self.tensors[at].constant and self.tensors[at].dtype == np.float32
 
     def _present(self, at: int) -> Tensor:

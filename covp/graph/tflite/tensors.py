@@ -61,7 +61,7 @@ class Tensors:
         self._read[index] = tensor
 
     def is_variable(self, index: int) -> bool:
-        """Whether the tensor keeps its value from one inference to the next."""
+        """Return whether the tensor keeps its value from one inference to the next."""
         return bool(self._subgraph.Tensors(index).IsVariable())
 
     def unused_name(self, wanted: str) -> str:

@@ -53,7 +53,7 @@ class Variables:
         return variable.now
 
     def write(self, key: Hashable, value: Tensor) -> None:
-        """From here on the variable has another value."""
+        """Give the variable another value from here on."""
         variable = self._variables.setdefault(key, _Variable())
         if variable.now is not None:
             _demand_same(variable.now, value)
@@ -77,7 +77,7 @@ class Variables:
                 yield State(before.name, before, after, initial)
 
     def _initial_value(self, key: Hashable, before: Tensor) -> NDArray[Any]:
-        """What the initialization gave, or the tensor's own values, or 0 (int8: its zero point)."""
+        """Return the initialized value, or the tensor's own values, or 0 (int8: its zero point)."""
         value = self._initial.get(key, before.data)
         if value is None:
             zero = before.zero_point if before.dtype == np.int8 and before.quantization else 0

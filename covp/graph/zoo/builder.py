@@ -57,7 +57,7 @@ class GraphBuilder:
         return before
 
     def becomes(self, before: Tensor, after: Tensor) -> None:
-        """What a `state` is in the next inference."""
+        """Set the value of a `state` in the next inference."""
         self.states = [
             replace(state, after=after) if state.before is before else state
             for state in self.states

@@ -44,7 +44,7 @@ def download(url: str, path: Path, sha256: str) -> None:
 
 
 def _all(answer: HTTPResponse) -> bytes:
-    """What an answer holds. Raises OSError: it takes too long, or does not end."""
+    """Read an answer's content. Raises OSError: it takes too long, or does not end."""
     parts, size, end = [], 0, time.monotonic() + MOST_SECONDS
     while part := answer.read1(1 << 16):
         parts.append(part)

@@ -54,7 +54,7 @@ class _Gru:
     one: Tensor
 
     def recall(self) -> None:
-        """What the state gives to z, r and the candidate."""
+        """Compute the state's products for z, r and the candidate."""
         cells = self.state.shape[1]
         sums = self.net.dense(self.state, 3 * cells)
         self._back = self.net.builder.add_all(
@@ -62,7 +62,7 @@ class _Gru:
         )
 
     def hear(self, x: Tensor) -> None:
-        """What the input gives to them."""
+        """Compute the input's products for z, r and the candidate."""
         row = self.net.builder.add("UNPACK", x, attributes=Pack(0))
         sums = self.net.dense(row, 3 * self.state.shape[1])
         self._own = self.net.builder.add_all("SPLIT", sums, attributes=Split(1), outputs=3)

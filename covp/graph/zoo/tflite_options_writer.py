@@ -94,7 +94,7 @@ def _bias_type(op: Op) -> Fields:
 
 
 def _transpose_conv(op: Op) -> Fields:
-    """Of an operator in a file's form, see `covp.graph.zoo.tflite_writer`."""
+    """Return the options of an operator in a file's form, see `covp.graph.zoo.tflite_writer`."""
     a, weights = op.attributes, op.input(1).shape
     same = same_padding(a.size, (weights[1], weights[2]), a.stride)
     if a.before == (same.top, same.left) and op.input(2).shape[1:3] == tuple(

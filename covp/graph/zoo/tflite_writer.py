@@ -59,7 +59,7 @@ class VarHandle:
 
 @dataclass(frozen=True)
 class FileGraphs:
-    """What a file of a graph with states holds.
+    """The content of a file of a graph with states.
 
     Attributes:
         subgraphs: the model, and what CALL_ONCE runs, if there is that.

@@ -1,4 +1,4 @@
-"""What converters share: typed options, constants, axes, paddings; and their registry."""
+"""Helpers of converters: typed options, constants, axes, paddings; and their registry."""
 
 from __future__ import annotations
 

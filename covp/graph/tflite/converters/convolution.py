@@ -36,7 +36,7 @@ def _narrow_sums(op: Op, bias_type: int) -> None:
 
 @register("CONV_2D")
 def _conv2d(op: Op, table: Any) -> Conv2D | ConvND:
-    """With fewer input channels in the filters than in the image: a CONV_ND with groups."""
+    """Convert CONV_2D; to CONV_ND with groups where filters have fewer channels than the image."""
     options = options_of(tflite.Conv2DOptions, table)
     stride = positive((options.StrideH(), options.StrideW()), "stride")
     dilation = positive((options.DilationHFactor(), options.DilationWFactor()), "dilation")
@@ -119,7 +119,7 @@ def _pool(op: Op, table: Any) -> Pool2D:
 
 @register("CONV_3D")
 def _conv3d(op: Op, table: Any) -> ConvND:
-    """Its weights are (*kernel, channels, outputs)."""
+    """Convert CONV_3D, whose weights are (*kernel, channels, outputs)."""
     options = options_of(tflite.Conv3DOptions, table)
     weights = op.input(1)
     if len(op.input(0).shape) != 5 or len(weights.shape) != 5 or weights.data is None:

@@ -15,7 +15,7 @@ from covp.graph.tflite.converters.common import register
 
 @register("DETECTION_POSTPROCESS")
 def _detection(op: Op, content: bytes) -> DetectionPostprocess:
-    """Its options are a map in a FlexBuffer; the shapes of its outputs follow from them."""
+    """Read the options from a FlexBuffer's map; the shapes of the outputs follow from them."""
     options: dict[str, Any] = flexbuffers.Loads(bytearray(content)) if content else {}
     if options.get("use_regular_nms") or int(options.get("max_classes_per_detection", 1)) != 1:
         raise ModelError(
