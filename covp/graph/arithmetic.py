@@ -66,7 +66,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How one operator computes.
+    """The arithmetic of one operator.
 
     Attributes:
         stored, result: dtypes of the first input and of the output.
@@ -100,11 +100,11 @@ class Arithmetic:
 
     @property
     def wide(self) -> bool:
-        """Whether sums have 64 bits."""
+        """True if sums have 64 bits."""
         return self.rule == "reduced"
 
     def patterns(self) -> Iterator[Pattern]:
-        """Those that fit, the narrowest first."""
+        """Yield the patterns that fit, the narrowest first."""
         if self.stored == "int8" and self.weights == "int4":
             yield Pattern(self.stored, weights="int4")
         if self.rule in ("half even", "wraps"):
@@ -194,10 +194,10 @@ def whose(graph: Graph) -> str:
 
 
 def is_half_even(graph: Graph) -> bool:
-    """Whether a network's ties go to even, as onnxruntime's do and TFLite's do not."""
+    """Return whether a network's ties go to even, as onnxruntime's do and TFLite's do not."""
     return any(op.rounding.library == "onnxruntime" for op in graph.ops)
 
 
 def is_tflm(op: Op) -> bool:
-    """Whether nothing is rounded in another way than TFLite Micro's."""
+    """Return whether everything is rounded as in TFLite Micro."""
     return op.rounding == Rounding()

@@ -1,4 +1,4 @@
-"""Where a graph computes something else than its source, region by region, and whether it may."""
+"""Deviations of a graph from its source, region by region, and whether they are allowed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def expected_values(graph: Graph, found: Mapping[str, Array]) -> dict[str, Array
 def deviations(
     graph: Graph, source: Graph, values: Mapping[str, Array], oracle: Oracle
 ) -> Iterator[Deviation]:
-    """What each operator computes from the oracle's values, beside what the oracle computes.
+    """Compare what each operator computes from the oracle's values with what the oracle computes.
 
     Args:
         graph: as it is compiled.
@@ -173,7 +173,7 @@ def _telling_kinds(source: Region) -> frozenset[str]:
 
 
 def _keeps(clamp: Op, values: Array) -> bool:
-    """Whether a clamp by constant limits, one for all elements, leaves some values as they are."""
+    """Return whether a clamp by constant limits, one for all elements, leaves values as they are."""
     inputs = [t for t in clamp.inputs if t is not None]
     if sum(t.data is None for t in inputs) != 1 or any(t.constant and t.size != 1 for t in inputs):
         return False
@@ -186,7 +186,7 @@ def _keeps(clamp: Op, values: Array) -> bool:
 def _theirs(
     rule: Rule, region: Region, values: Mapping[str, Array], found: Mapping[int, Array]
 ) -> list[Array]:
-    """What a rule says that the library may compute, where the target is one operator's."""
+    """Return the results that a rule allows the library, where the target is one operator's."""
     op = region.ops[-1]
     if rule.nearby:
         return list(_nearby(region, values))

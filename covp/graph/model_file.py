@@ -1,4 +1,4 @@
-"""What files of all formats have in common: their bytes, and the name that they give a network."""
+"""Reading of model files of any format: their bytes, and the name that they give a network."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class _Found:
     bindings: tuple[tuple[str, Tensor], ...] = ()
 
     def bind(self, name: str, tensor: Tensor) -> _Found | None:
-        """With one more name; None when the name is already bound to another tensor."""
+        """Return the match with one more name; None when the name is bound to another tensor."""
         if not name:
             return self
         for known, other in self.bindings:
@@ -155,7 +155,7 @@ def _match_all(
 
 
 def _feeds_only(graph: Graph, producer: Op, ops: Sequence[Op]) -> bool:
-    """Whether nothing outside the match reads what the operator writes."""
+    """Return whether nothing outside the match reads what the operator writes."""
     return all(
         all(reader in ops for reader in graph.consumers(tensor)) and not graph.is_result(tensor)
         for tensor in producer.outputs

@@ -83,7 +83,7 @@ _KEEPS_VALUES = ("CAST", "IDENTITY", "RESHAPE", "TRANSPOSE")
 
 
 def _domains(ops: Sequence[Op]) -> dict[int, Domain]:
-    """By tensor: the values that all operators that read it take."""
+    """Map each tensor's id to the range of values that all operators that read it take."""
     known: dict[int, Domain] = {}
     for op in reversed(ops):
         found = dict(definition(op.kind).domains(op))

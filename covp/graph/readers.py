@@ -59,7 +59,7 @@ _CONTENT = {
 
 
 def _foreign(path: Path) -> tuple[str, str] | None:
-    """What a path is that another program wrote, and how it becomes a model file; or None."""
+    """Return what another program's file is, and how it becomes a model file; or None."""
     if path.is_dir():
         return _FOLDER if (path / "saved_model.pb").exists() else None
     if path.suffix.lower() in _KNOWN and path.exists():

@@ -84,7 +84,7 @@ def run_all(
 
 
 def states_after(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
-    """What the states are after an inference, by name.
+    """Return the states' values after an inference, by name.
 
     Args:
         values: of `run_all`.

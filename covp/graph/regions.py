@@ -46,7 +46,7 @@ class Region:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Of operators that compute; those that move or convert values are left out."""
+        """Kinds of operators that compute; those that move or convert values are left out."""
         return frozenset(op.kind for op in self.ops) - _CARRIERS
 
     def run(self, values: Mapping[str, Array], wide: bool = False) -> dict[int, Array]:
@@ -95,7 +95,7 @@ class Regions:
         self._twins = dict(_twins(graph, known))
 
     def of(self, target: Tensor, unknown: Container[str] = ()) -> Region:
-        """What computes a tensor.
+        """Return the region that computes a tensor.
 
         Args:
             target: the tensor.
@@ -158,7 +158,7 @@ def aligned(one: Regions, first: Tensor, other: Regions, second: Tensor) -> tupl
 
 
 def same_work(one: Region, other: Region) -> bool:
-    """Whether two regions have the same operators on the same known tensors and constants."""
+    """Return whether regions have the same operators on the same known tensors and constants."""
     if len(one.ops) != len(other.ops):
         return False
     places = [

@@ -89,7 +89,7 @@ def demand_same_results(
 def _from_inputs(
     before: Graph, after: Graph, target: Tensor, shared: dict[str, Tensor], rules: Iterable[Rule]
 ) -> bool:
-    """Whether a tensor differs for values of the inputs, too.
+    """Return whether a tensor differs for values of the inputs, too.
 
     What several tensors hold may depend on each other, as one is computed from the other. A rewrite
     that is right may need that, and random values of each do not have it.
@@ -115,7 +115,7 @@ def _shared(before: Graph, after: Graph, names: Container[str] | None) -> dict[s
 
 
 def _can_run(region: Region, shared: Container[str]) -> bool:
-    """Whether the reference knows its operators, and both graphs what it reads."""
+    """Return whether the reference knows a region's operators, and both graphs what it reads."""
     return all(op.kind in OPS for op in region.ops) and all(
         known.name in shared for _, known in region.leaves
     )

@@ -26,7 +26,7 @@ LARGE = 2.0**124
 
 @dataclass(frozen=True)
 class Rule:
-    """What a result may differ by, and why.
+    """A documented difference from another library's results, and its reason.
 
     Attributes:
         oracle: whose results are compared; "covp": its own of the nodes before they were fused.
@@ -63,7 +63,7 @@ class Rule:
     nearby: bool = False
 
     def is_of(self, kinds: frozenset[str], dtype: str) -> bool:
-        """Whether the rule is of operators of these kinds that compute this type."""
+        """Return whether the rule is for operators of these kinds that compute this type."""
         if self.dtypes and dtype not in self.dtypes.split(", "):
             return False
         own = frozenset(self.kinds.split())
@@ -77,7 +77,7 @@ class Rule:
         exact: Array | None,
         theirs: Sequence[Array] = (),
     ) -> bool:
-        """Whether every difference is one of this rule.
+        """Return whether the rule allows every difference.
 
         Args:
             got, wanted: covp's values and the oracle's.

@@ -83,7 +83,7 @@ class QuantizedConv2D(Convolution):
 
     @property
     def scaling(self) -> Scaling:
-        """What turns sums into outputs."""
+        """Factors that turn sums into outputs."""
         return Scaling(
             self.multiplier, self.shift, self.output_zero_point, self.clamp, self.factors
         )
