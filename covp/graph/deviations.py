@@ -173,7 +173,7 @@ def _telling_kinds(source: Region) -> frozenset[str]:
 
 
 def _keeps(clamp: Op, values: Array) -> bool:
-    """Return whether a clamp by constant limits, one for all elements, leaves values as they are."""
+    """Return whether a clamp by constant limits, one for all, leaves the values as they are."""
     inputs = [t for t in clamp.inputs if t is not None]
     if sum(t.data is None for t in inputs) != 1 or any(t.constant and t.size != 1 for t in inputs):
         return False

@@ -72,7 +72,7 @@ class Recurrent:
 
     @property
     def backward(self) -> tuple[bool, ...]:
-        """For each direction, True if it begins at the end."""
+        """True for each direction that begins at the end."""
         return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[
             self.direction
         ]
