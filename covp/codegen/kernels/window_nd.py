@@ -56,7 +56,7 @@ class WindowND:
         """C loops over the taps inside the image: ``k<axis>``, at element ``p<axis>``."""
         lines = list(body)
         for axis in reversed(self.axes):
-            lines = self._transposed(axis, lines) if self.transposed else self._direct(axis, lines)
+            lines = self._transpose(axis, lines) if self.transposed else self._direct(axis, lines)
         return lines
 
     def _direct(self, axis: int, body: list[str]) -> list[str]:
@@ -69,7 +69,7 @@ class WindowND:
             "}",
         ]
 
-    def _transposed(self, axis: int, body: list[str]) -> list[str]:
+    def _transpose(self, axis: int, body: list[str]) -> list[str]:
         step, distance = self.dilation[axis], f"start{axis} - p{axis} * {self.stride[axis]}"
         if step == 1:
             inner = [f"const int32_t k{axis} = {distance};", *body]

@@ -43,9 +43,9 @@ def emit_attention(request: KernelRequest) -> LayerCode:
                 query=_at(op.input(0), a.heads, "h", "i"),
                 key=_at(op.input(1), a.kv_heads, f"h / {a.heads // a.kv_heads}", ""),
                 value=_at(op.input(2), a.kv_heads, f"h / {a.heads // a.kv_heads}", ""),
-                weighted=indent(_weighted(n, _steps(op.input(2), a.kv_heads)[2]), 4),
+                weighted=indent(_weighted_sum(n, _steps(op.input(2), a.kv_heads)[2]), 4),
                 result=_at(op.output, a.heads, "h", "i"),
-                seen=indent(_seen(op, n), 4),
+                seen=indent(_key_range(op, n), 4),
                 weights=_row("all_scores", a.heads, n) if a.scores == 3 else "scratch",
                 scores=indent(_scores(op, n), 4),
                 clear=indent(_clear(a, n), 4),
@@ -73,7 +73,7 @@ def _row(name: str, heads: int, n: Extents) -> str:
     return f"{name} + ((b * {heads} + h) * {n.queries} + i) * {n.keys}"
 
 
-def _seen(op: Op, n: Extents) -> list[str]:
+def _key_range(op: Op, n: Extents) -> list[str]:
     """The first key that the query sees and the one after the last."""
     a: Attention = op.attributes
     mask, lengths = optional(op, MASK), optional(op, LENGTHS)
@@ -151,7 +151,7 @@ def _dot(size: int) -> str:
     )
 
 
-def _weighted(n: Extents, step: int) -> list[str]:
+def _weighted_sum(n: Extents, step: int) -> list[str]:
     """The values' sum by weights, several elements in one pass over the weights."""
     sums = range(_divisor(n.value_size))
     terms = [f"s{i} += w[j] * value[j * {step} + d + {i}];" for i in sums]

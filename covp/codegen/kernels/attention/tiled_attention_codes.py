@@ -36,7 +36,7 @@ def product_requantizer(core: Core, op: Op, depth: int) -> Requantizer:
 
 def mix_text(core: Core, attention: TiledAttention) -> str:
     """C text of START_mix and ``to_mix(sum, factor)``."""
-    return _named(product_requantizer(core, attention.mix, attention.shape.keys), "mix")
+    return _requantizer_text(product_requantizer(core, attention.mix, attention.shape.keys), "mix")
 
 
 def score_text(core: Core, attention: TiledAttention) -> str:
@@ -45,12 +45,12 @@ def score_text(core: Core, attention: TiledAttention) -> str:
     low, high = _reach(requantizer)
     if clamp_includes(core, -128, 127) or high - low > _LONGEST_TABLE:
         low, high = -128, 127
-        text = _named(requantizer, "scores", _middle(128) if attention.scale else "")
+        text = _requantizer_text(requantizer, "scores", _middle(128) if attention.scale else "")
         if attention.scale is None:
             return text + "#define CODE(score) (uint8_t)(127 - (score))\n"
     else:
         wide = replace(requantizer, scaling=replace(requantizer.scaling, clamp=(low, high)))
-        text = _named(wide, "scores", _middle(_MARGIN - low))
+        text = _requantizer_text(wide, "scores", _middle(_MARGIN - low))
         text = text.replace(f"    {clamp(core, 'result', low, high)}\n", "")
         low, high = low - _MARGIN, high + _MARGIN
     table = _codes(attention, np.clip(np.arange(low, high + 1), -128, 127))
@@ -80,7 +80,7 @@ def _middle(zero: int) -> str:
     return f'; const uint8_t *middle = code_of_score + {zero}; __asm__("" : "+r"(middle))'
 
 
-def _named(requantizer: Requantizer, name: str, more: str = "") -> str:
+def _requantizer_text(requantizer: Requantizer, name: str, more: str = "") -> str:
     """C text of ``to_<name>(sum, factor)`` and of START_<name>, which declares the factor.
 
     It is an opaque variable: a compiler that knows it makes four instructions of what is one with a

@@ -38,7 +38,7 @@ class Gemm4(Gemm):
         """k of a step: those of a word."""
         return _GROUP
 
-    def _packed(self) -> NDArray[Any]:
+    def _pack(self) -> NDArray[Any]:
         """Words, in the order of `Gemm`; for SMLAD with 8 added, a pair's weights 16 bits apart."""
         parts = []
         for start in range(0, self.channels, self.block.channels):
@@ -118,7 +118,7 @@ class PackedGemm4(PackedGemm):
 
     pointer = "const uint32_t *"
 
-    def _packed(self, block: NDArray[np.int64]) -> NDArray[Any]:
+    def _pack(self, block: NDArray[np.int64]) -> NDArray[Any]:
         groups = block.reshape(len(block), -1, _GROUP).transpose(1, 0, 2)
         return packed_words(groups).ravel()
 
@@ -156,11 +156,11 @@ def conv2d_schedules4(request: KernelRequest) -> list[Schedule]:
     problem = resolve(request.op)
     dsp = request.core.has("dsp") and problem.weights[0].size < _DEEPEST
     spaces = [_SMLAD] if dsp else [_PACKED, _PACKED_WEIGHTS, _MAC]
-    default = next(s for s in _preferred(request.core, dsp) if _is_valid(problem, s))
+    default = next(s for s in _preferred_schedules(request.core, dsp) if _is_valid(problem, s))
     return valid_schedules(spaces, default, lambda s: _is_valid(problem, s))
 
 
-def _preferred(core: Core, dsp: bool) -> list[Schedule]:
+def _preferred_schedules(core: Core, dsp: bool) -> list[Schedule]:
     """Return the schedules that searches found good, best first; the last one fits any layer."""
     if dsp:
         shapes = ((4, 1), (1, 3), (1, 1))

@@ -159,10 +159,10 @@ def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
 
 def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
     """A good choice without a search, from what searches found on each kind of core."""
-    return next(s for s in _preferred(problem, core) if is_valid(problem, core, s))
+    return next(s for s in _preferred_schedules(problem, core) if is_valid(problem, core, s))
 
 
-def _preferred(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
+def _preferred_schedules(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
     """The findings that hold for the core, best first; some of them do not fit the layer."""
     four_lanes = [dot for dot in dot_products() if dot.lanes == 4 and dot.fits(core)]
     found = [finding for dot in four_lanes for finding in _four_lanes(dot)]

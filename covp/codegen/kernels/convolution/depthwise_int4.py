@@ -30,7 +30,7 @@ class DepthwiseCode4(DepthwiseCode):
         )
 
     def _filter(self) -> tuple[list[str], list[str], int]:
-        loads = self._unpacked()
+        loads = self._unpack()
         if self.widened:
             kw = self.problem.kernel[1]
             for y, row in enumerate(self._pair_rows):
@@ -44,7 +44,7 @@ class DepthwiseCode4(DepthwiseCode):
     def _tap(self, number: int) -> str:
         return f"w{number}" if self._taps <= MAX_TAPS_IN_REGISTERS else f"w[{number}]"
 
-    def _unpacked(self) -> list[str]:
+    def _unpack(self) -> list[str]:
         """The taps as variables, or as an array on the stack."""
         whole, odd = divmod(self._taps, 2)
         low, high = "(int32_t)((uint32_t){} << 28) >> 28", "{} >> 4"

@@ -95,7 +95,7 @@ class Gemm:
         widths = {min(self.block.channels, self.channels), rest} - {0}
         return (
             barrier_macros(widths, opaque=not self.block.widened or self.block.pixels == 1)
-            + c_array("weights", self._packed(), self._layout())
+            + c_array("weights", self._pack(), self._layout())
             + c_array(
                 "channel_table", table.astype(np.int32), "per channel: bias, then requantization"
             )
@@ -109,7 +109,7 @@ class Gemm:
         unit = "4 k" if self.block.reads_words else "k"
         return f"by block of {self.block.channels} channels, then {unit}, then channel"
 
-    def _packed(self) -> NDArray[Any]:
+    def _pack(self) -> NDArray[Any]:
         group = self.step
         parts = []
         for start in range(0, self.channels, self.block.channels):

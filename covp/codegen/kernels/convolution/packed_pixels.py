@@ -86,7 +86,7 @@ class PackedGemm:
         """Weights in the order the tile reads them, run lengths, the channel table."""
         starts = range(0, self.channels, self.block.channels)
         blocks = [self.weights[s : s + self.block.channels] for s in starts]
-        packed = np.concatenate([self._packed(block) for block in blocks])
+        packed = np.concatenate([self._pack(block) for block in blocks])
         block_runs = [self._runs(block) for block in blocks]
         runs = np.array([n for runs in block_runs for n in runs], np.uint8)
         # a run of each block but the closing zero adds 0x8000
@@ -102,7 +102,7 @@ class PackedGemm:
             + c_array("channel_table", table.astype(np.int32), "start, bias, requantization")
         )
 
-    def _packed(self, block: NDArray[np.int64]) -> NDArray[Any]:
+    def _pack(self, block: NDArray[np.int64]) -> NDArray[Any]:
         """The weights of a block of channels as the tile reads them."""
         return np.asarray(block.T.ravel().astype(np.int8))
 

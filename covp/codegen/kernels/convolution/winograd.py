@@ -79,7 +79,7 @@ class WinogradCode:
         return (self.problem.out_width + 2) * self.problem.in_channels
 
     @property
-    def _transformed(self) -> int:
+    def _transformed_elements(self) -> int:
         """Elements of a block's transformed input."""
         return _POINTS * self.tiles * self.problem.in_channels
 
@@ -90,7 +90,7 @@ class WinogradCode:
         arguments: dict[str, Argument] = {
             "input": op.input(0),
             "output": op.output,
-            "scratch": Scratch(sums + 2 * self._transformed + 4 * self._strip_width),
+            "scratch": Scratch(sums + 2 * self._transformed_elements + 4 * self._strip_width),
         }
         functions = [
             self.requantizer.function(),
@@ -284,7 +284,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
         return [
             "int32_t *sums = scratch;",
             f"int16_t *patch = (int16_t *)(sums + {_POINTS * self.tiles * self.channels});",
-            f"int8_t *strip = (int8_t *)(patch + {self._transformed});",
+            f"int8_t *strip = (int8_t *)(patch + {self._transformed_elements});",
             f"for (int32_t image = 0; image < {p.batch}; image++) {{",
             f"    for (int32_t row = 0; row < {p.out_height}; row += 2) {{",
             indent([*early_row, f"fill(input, row - {p.padding.top}, strip);"], 2),

@@ -69,7 +69,7 @@ def fill_loops(
     return nest.loops(step, nest.unroll())
 
 
-def stored(value: float, dtype: np.dtype[Any]) -> str:
+def c_element(value: float, dtype: np.dtype[Any]) -> str:
     """The C text of a number as an element of a type."""
     if dtype.kind == "f":
         return c_float(value)

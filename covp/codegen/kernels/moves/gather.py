@@ -9,7 +9,7 @@ from covp.codegen.c_text import c_type, indent
 from covp.codegen.kernels.loop_nest import LoopNest, dense_strides
 from covp.codegen.kernels.moves.copy import copy_loops
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
+from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
 from covp.graph.ops.layout import ELEMENT_TYPES
@@ -111,7 +111,7 @@ def _element_nest(op: Op) -> tuple[LoopNest, str]:
     return nest, f"{nest.at('data')} + {index} * {strides[axis]}"
 
 
-def _combined(op: Op, update: str) -> str:
+def _combine(op: Op, update: str) -> str:
     """The statement that makes one of ``*to`` and an update; sums and products wrap."""
     dtype, reduction = op.output.dtype, op.attributes.reduction
     if reduction == "none":
@@ -123,7 +123,7 @@ def _combined(op: Op, update: str) -> str:
     sign = "+" if reduction == "add" else "*"
     if dtype.kind == "f":
         return f"*to {sign}= {update};"
-    wide = unsigned(dtype)
+    wide = unsigned_type(dtype)
     return f"*to = ({c_type(dtype)})(({wide})*to {sign} ({wide}){update});"
 
 
@@ -134,7 +134,7 @@ def emit_scatter_elements(request: KernelRequest) -> LayerCode:
     nest, place = _element_nest(op)
 
     def step(ahead: int) -> list[str]:
-        update = _combined(op, f"input2[{nest.at('index')}]")
+        update = _combine(op, f"input2[{nest.at('index')}]")
         return [f"{c_type(op.output.dtype)} *to = output + {place};", update]
 
     return _scatter(request, nest.loops(step))
@@ -147,7 +147,7 @@ def emit_scatter_nd(request: KernelRequest) -> LayerCode:
     source, indices = op.input(0).shape, op.input(1).shape
     depth = indices[-1]
     run = math.prod(source[depth:])
-    update = _combined(op, f"input2[p * {run} + i]")
+    update = _combine(op, f"input2[p * {run} + i]")
     body = [
         f"for (int32_t p = 0; p < {math.prod(indices[:-1])}; p++) {{",
         f"    {c_type(op.output.dtype)} *to = output;",

@@ -6,7 +6,7 @@ import numpy as np
 
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.loop_nest import dense_strides
-from covp.codegen.kernels.moves.copy import copy_loops, fill_loops, stored
+from covp.codegen.kernels.moves.copy import c_element, copy_loops, fill_loops
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.errors import ModelError
@@ -73,7 +73,7 @@ def emit_pad(request: KernelRequest) -> LayerCode:
     """The margins of every axis, then the middle."""
     op = request.op
     value = op.attributes.value
-    text = stored(value, op.output.dtype)
+    text = c_element(value, op.output.dtype)
     shape, out = op.input(0).shape, op.output.shape
     target = dense_strides(out)
     body = []

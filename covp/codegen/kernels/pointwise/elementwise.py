@@ -15,7 +15,7 @@ from covp.codegen.c_text import c_array, c_float, c_type
 from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pointwise.linear_sum import linear_function, linear_includes, linear_sum
-from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
+from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.kernels.requantize.finisher import finisher
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
@@ -119,7 +119,7 @@ def emit_product(request: KernelRequest) -> LayerCode:
 def emit_integers(request: KernelRequest) -> LayerCode:
     """Numbers that wrap modulo their size."""
     op, dtype = request.op, request.op.output.dtype
-    kind, wide = c_type(dtype), unsigned(dtype)
+    kind, wide = c_type(dtype), unsigned_type(dtype)
     # unsigned, because signed overflow is undefined
     combine = (
         f"static inline {kind} combine({kind} x, {kind} y)\n{{\n"

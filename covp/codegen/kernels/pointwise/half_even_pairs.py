@@ -168,7 +168,7 @@ def _pair_function(core: Core, k: PairStep) -> str:
             "    result = corrected(x, y, result);",
         ]
         in_float = k.op.rounding.unfused and len(k.wrong) > _MOST_WRONG
-        tables = _in_float(k) if in_float else _corrected(k)
+        tables = _in_float(k) if in_float else _correction(k)
     return (
         f"{tables}static inline int8_t combine(int32_t x, int32_t y)\n{{\n"
         f"{indent(lines)}\n    return (int8_t)result;\n}}\n"
@@ -185,7 +185,7 @@ def _window(k: PairStep) -> int:
     return min(distance + 1, (1 << (k.s - 1)) - 1)
 
 
-def _corrected(k: PairStep) -> str:
+def _correction(k: PairStep) -> str:
     return (
         c_array("wrong", k.wrong.ravel(), "pairs and their outputs") + f"{_CORRECTED}{{\n"
         f"    int32_t low = 0, high = {len(k.wrong)}, key = x * 256 + y;\n"

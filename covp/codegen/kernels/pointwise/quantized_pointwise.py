@@ -58,13 +58,13 @@ def emit_sqrt16(request: KernelRequest) -> LayerCode:
     return emit_formula(request, Formula(lines, False))
 
 
-def _centred(op: Op) -> list[str]:
+def _subtract_zero_points(op: Op) -> list[str]:
     """Statements that subtract the zero points."""
     zeros = op.input(0).zero_point, op.input(1).zero_point
     return [f"int32_t a = x - ({zeros[0]}), b = y - ({zeros[1]});"]
 
 
-def _finished(request: KernelRequest, value: str, activation: str = "none") -> list[str]:
+def _finish(request: KernelRequest, value: str, activation: str = "none") -> list[str]:
     out = request.op.output
     limits = activation_range(activation, out.scale, out.zero_point, out.dtype)
     text = finish(request.core, value, out.zero_point, limits, c_type(out.dtype))
@@ -72,7 +72,7 @@ def _finished(request: KernelRequest, value: str, activation: str = "none") -> l
 
 
 def _emit(request: KernelRequest, lines: list[str], definitions: list[str]) -> LayerCode:
-    of = Formula((*_centred(request.op), *lines), False, "\n".join(definitions))
+    of = Formula((*_subtract_zero_points(request.op), *lines), False, "\n".join(definitions))
     info = np.iinfo(request.op.input(0).dtype)
     includes = clamp_includes(request.core, int(info.min), int(info.max))
     return emit_formula(request, of, [includes])
@@ -107,7 +107,7 @@ def emit_abs(request: KernelRequest) -> LayerCode:
     ratio = np.float32(op.input(0).scale) / np.float32(op.output.scale)
     scale = scale_function(request.core, "scale", quantize_multiplier(float(ratio)), 1 << 15)
     value = "(x < 0 ? -x : x)"
-    lines = _finished(request, value if ratio == 1 else f"scale{value}")
+    lines = _finish(request, value if ratio == 1 else f"scale{value}")
     of = Formula(tuple(lines), False, "" if ratio == 1 else scale)
     return emit_formula(request, of, [clamp_includes(request.core, -32768, 32767)])
 
@@ -120,7 +120,7 @@ def emit_prelu(request: KernelRequest) -> LayerCode:
         scale_function(request.core, "above", positive, _span(request.op)),
         scale_function(request.core, "below", negative, _span(request.op) * _span(request.op, 1)),
     ]
-    lines = _finished(request, "(a >= 0 ? above(a) : below(a * b))")
+    lines = _finish(request, "(a >= 0 ? above(a) : below(a * b))")
     return _emit(request, lines, scale)
 
 
@@ -137,7 +137,7 @@ def emit_squared_difference(request: KernelRequest) -> LayerCode:
     ]
     step = 1 << bits
     lines = [f"int32_t d = first(a * {step}) - second(b * {step});"]
-    return _emit(request, lines + _finished(request, "last(d * d)"), scale)
+    return _emit(request, lines + _finish(request, "last(d * d)"), scale)
 
 
 @kernel("DIV", "int8")
@@ -171,5 +171,5 @@ def emit_divide(request: KernelRequest) -> LayerCode:
         "    : (q >> right) + ((q & mask) > (mask >> 1) + (q < 0));",
         "rounded = b == 0 ? (a < 0 ? -(1 << 20) : 1 << 20) : rounded;",
     ]
-    finished = _finished(request, "rounded", op.attributes.activation)
+    finished = _finish(request, "rounded", op.attributes.activation)
     return _emit(request, lines + finished, [*tables, helper])

@@ -6,7 +6,7 @@ from math import prod
 
 from covp.codegen.c_text import c_type, indent
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
+from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
 from covp.graph.ops.definition import PLAIN_INTEGERS
@@ -60,7 +60,7 @@ def emit_cumulative(request: KernelRequest) -> LayerCode:
 def _accumulate(op: Op, axis: int, source: str) -> list[str]:
     a, dtype = op.attributes, op.input(0).dtype
     outside, length, inside = split_at(op.input(0).shape, axis)
-    wide = "float" if dtype.kind == "f" else unsigned(dtype)
+    wide = "float" if dtype.kind == "f" else unsigned_type(dtype)
     sign, start = ("+", "0") if op.kind == "CUMSUM" else ("*", "1")
     place = f"o * {length * inside} + i + {f'({length} - 1 - a)' if a.reverse else 'a'} * {inside}"
     element = f"{source}[at]" if dtype.kind == "f" else f"({wide}){source}[at]"

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from covp.codegen.c_text import c_float, c_type, indent
-from covp.codegen.kernels.moves.copy import fill_loops, stored
+from covp.codegen.kernels.moves.copy import c_element, fill_loops
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pointwise.elementwise import float_clamp
 from covp.codegen.kernels.window_nd import WindowND
@@ -22,7 +22,7 @@ def emit_max(request: KernelRequest) -> LayerCode:
     op = request.op
     element = c_type(op.output.dtype)
     value = lowest(op.output.dtype)
-    start = c_float(value) if op.output.dtype.kind == "f" else stored(value, op.output.dtype)
+    start = c_float(value) if op.output.dtype.kind == "f" else c_element(value, op.output.dtype)
     window = _window(op)
     head, tap, tail = [], "s = *from > s ? *from : s;", []
     if len(op.outputs) > 1:
@@ -92,7 +92,7 @@ def emit_norm(request: KernelRequest) -> LayerCode:
 def emit_unpool(request: KernelRequest) -> LayerCode:
     """Zeros, then each element to its place; an index outside finds the nearest element."""
     op = request.op
-    zero = stored(0, op.output.dtype)
+    zero = c_element(0, op.output.dtype)
     body = [
         *fill_loops((op.output.size,), ("output", (1,), 0), zero),
         f"for (int32_t n = 0; n < {op.input(0).size}; n++) {{",

@@ -11,7 +11,7 @@ import numpy as np
 from covp.codegen.c_text import c_integer, c_type
 from covp.codegen.kernels.loop_nest import LoopNest, dense_strides
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
+from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
 from covp.graph.graph import Op
@@ -191,7 +191,7 @@ def _logical(kind: str) -> Fold:
 
 def _integer(op: Op, dtype: DType) -> Fold:
     """Sums and products wrap in unsigned arithmetic."""
-    t, u, info = c_type(dtype), unsigned(dtype), np.iinfo(dtype)
+    t, u, info = c_type(dtype), unsigned_type(dtype), np.iinfo(dtype)
     wrapped = f"({t}){{0}}"
     if op.kind == "REDUCE_MAX":
         return Fold(t, c_integer(int(info.min)), _MAX)

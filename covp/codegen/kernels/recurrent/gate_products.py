@@ -56,7 +56,7 @@ class GateProducts:
         """Bytes of the buffer ``scratch``; 0: none."""
         if self.pairs is None:
             return 0
-        return 2 * sum(_filled(length) for length in self.lengths.values())
+        return 2 * sum(_round_up(length) for length in self.lengths.values())
 
     def prepare(self) -> list[str]:
         """C statements at the start of a time step."""
@@ -67,17 +67,17 @@ class GateProducts:
             lines += [
                 f"for (int32_t k = 0; k < {length}; k++)",
                 f"    row[{start} + k] = {name}[k];",
-                *(f"row[{start + k}] = 0;" for k in range(length, _filled(length))),
+                *(f"row[{start + k}] = 0;" for k in range(length, _round_up(length))),
             ]
-            start += _filled(length)
+            start += _round_up(length)
         return lines
 
-    def packed(self, weights: Array) -> Array:
+    def pack(self, weights: Array) -> Array:
         """(cells, values, gates) in the order that they are read, one row a cell."""
         cells, count, gates = weights.shape
         if self.pairs is None:
             return weights.reshape(cells, -1)
-        filled = np.zeros((cells, _filled(count), gates), np.int8)
+        filled = np.zeros((cells, _round_up(count), gates), np.int8)
         filled[:, :count] = weights
         words = filled.reshape(cells, -1, _WORD, gates).transpose(0, 1, 3, 2)
         return np.asarray(words[..., [0, 2, 1, 3]].reshape(cells, -1))
@@ -85,7 +85,7 @@ class GateProducts:
     def stride(self) -> int:
         """Bytes of the weights of a cell."""
         lengths = self.lengths.values()
-        return 4 * sum(length if self.pairs is None else _filled(length) for length in lengths)
+        return 4 * sum(length if self.pairs is None else _round_up(length) for length in lengths)
 
     def lines(self, sums: list[str], vector: str) -> list[str]:
         """C statements that add the products with a vector and move ``w``."""
@@ -99,9 +99,9 @@ class GateProducts:
                 "}",
             ]
         names = list(self.lengths)
-        start = sum(_filled(self.lengths[name]) for name in names[: names.index(vector)]) // 2
+        start = sum(_round_up(self.lengths[name]) for name in names[: names.index(vector)]) // 2
         return [
-            f"for (int32_t k = {start}; k < {start + _filled(length) // 2}; k += 2, w += 16) {{",
+            f"for (int32_t k = {start}; k < {start + _round_up(length) // 2}; k += 2, w += 16) {{",
             "    int32_t first = (int32_t)pairs[k], second = (int32_t)pairs[k + 1];",
             "    const word *v = (const void *)w;",
             *(indent(self._both(self.pairs, name, f"v[{i}]")) for i, name in enumerate(sums)),
@@ -122,5 +122,5 @@ class GateProducts:
         return [] if self.pairs is None else ["const word *pairs = (const void *)row;"]
 
 
-def _filled(count: int) -> int:
+def _round_up(count: int) -> int:
     return -(-count // _WORD) * _WORD

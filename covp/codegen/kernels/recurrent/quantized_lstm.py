@@ -58,7 +58,7 @@ def _constants(numbers: QuantizedLstm, products: GateProducts) -> list[str]:
     """C text of the weights and biases."""
     gates = numbers.gates
     matrices = [[gate.weights for gate in gates], [gate.recurrent for gate in gates]]
-    weights = [products.packed(np.stack(parts, axis=-1)) for parts in matrices]
+    weights = [products.pack(np.stack(parts, axis=-1)) for parts in matrices]
     biases = [gate.bias for gate in gates] + [gate.recurrent_bias for gate in gates]
     stored = np.stack(biases, axis=-1).astype(products.total.removesuffix("_t"))
     return [

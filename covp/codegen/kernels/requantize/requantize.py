@@ -78,7 +78,7 @@ class Requantizer(ABC):
     @cached_property
     def form(self) -> str:
         """The form of the layer."""
-        return "proved" if self._proved is not None else self._unproved_form
+        return "proved" if self._proof is not None else self._unproved_form
 
     @property
     def branches(self) -> bool:
@@ -97,7 +97,7 @@ class Requantizer(ABC):
 
     def columns(self) -> list[NDArray[np.int32]]:
         """The per-channel arguments of ``requantize`` after the sum, in order."""
-        columns = self._unproved_columns() if self._proved is None else self._proved.columns()
+        columns = self._unproved_columns() if self._proof is None else self._proof.columns()
         return [column.astype(np.int32) for column in columns]
 
     def function(self) -> str:
@@ -105,7 +105,7 @@ class Requantizer(ABC):
 
         ``acc`` is int64_t where it is `wide`.
         """
-        return self._unproved_function() if self._proved is None else self._proved_function()
+        return self._unproved_function() if self._proof is None else self._proved_function()
 
     @property
     @abstractmethod
@@ -119,7 +119,7 @@ class Requantizer(ABC):
 
     @cached_property
     @abstractmethod
-    def _proved(self) -> Proved | None:
+    def _proof(self) -> Proved | None:
         """The constants of the proved form, or None if no candidate is exact."""
 
     def _step_function(self, scaled: Callable[[Array], Array]) -> StepFunction:
@@ -137,7 +137,7 @@ class Requantizer(ABC):
         return f"    {clamp(self.core, 'result', *self.scaling.clamp)}\n"
 
     def _proved_function(self) -> str:
-        proved = self._proved
+        proved = self._proof
         assert proved is not None
         if proved.common_shift:
             parameter, shift = "", str(int(proved.shift[0]))
@@ -224,7 +224,7 @@ class TflmRequantizer(Requantizer):
         return bool((right >= 1).all() and self.bound < limit and (offsets < 1 << 30).all())
 
     @cached_property
-    def _proved(self) -> Proved | None:
+    def _proof(self) -> Proved | None:
         if self.instruction is not None or not self.core.has("mull") or not self._simple:
             return None
         preshift = min(_MAX_PRESHIFT, 31 - self.bound.bit_length())
@@ -233,11 +233,11 @@ class TflmRequantizer(Requantizer):
         multiplier = self.scaling.multiplier.astype(np.int64)
         shift = self.scaling.shift.astype(np.int64)
 
-        def scaled(sums: Array) -> Array:
+        def scale(sums: Array) -> Array:
             return multiply_by_quantized_multiplier(sums, multiplier[:, None], shift[:, None])
 
-        steps = self._step_function(scaled)
-        return steps.matched(multiplier, -shift, preshift, half_even=False)
+        steps = self._step_function(scale)
+        return steps.match(multiplier, -shift, preshift, half_even=False)
 
     def _unit_function(self) -> str:
         assert self.instruction is not None

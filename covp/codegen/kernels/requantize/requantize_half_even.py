@@ -45,7 +45,7 @@ class HalfEvenRequantizer(Requantizer):
         return self.scaling.factors
 
     @cached_property
-    def _proved(self) -> Proved | None:
+    def _proof(self) -> Proved | None:
         """The proved form; None also where a factor is 0 in fixed point."""
         factors, multiplier = self._factors, self.scaling.multiplier.astype(np.int64)
         # without a long multiplication the halves of a product limit the sums to 29 bits
@@ -55,26 +55,26 @@ class HalfEvenRequantizer(Requantizer):
             return None
         steps = self._step_function(lambda sums: rescaled(sums, factors[:, None]))
         shift = -self.scaling.shift.astype(np.int64)
-        return steps.matched(multiplier, shift, preshift, half_even=True)
+        return steps.match(multiplier, shift, preshift, half_even=True)
 
     @cached_property
-    def _guarded(self) -> Guarded | None:
+    def _guarded_form(self) -> Guarded | None:
         """The constants of the guarded form, if they fit."""
         bits = 32 if self.core.has("mull") else 31
-        return guarded(self._factors, self.scaling.zero_point, self.bound, bits)
+        return guarded_form(self._factors, self.scaling.zero_point, self.bound, bits)
 
     @property
     def _unproved_form(self) -> str:
-        return "integer" if self._guarded is None else "guarded"
+        return "integer" if self._guarded_form is None else "guarded"
 
     def _unproved_columns(self) -> list[Array]:
-        if self._guarded is not None:
-            return self._guarded.columns()
+        if self._guarded_form is not None:
+            return self._guarded_form.columns()
         return list(mantissa_and_exponent(self._factors))
 
     def _unproved_function(self) -> str:
-        if self._guarded is not None:
-            return self._high_multiply + self._guarded.function(self._high_word, self._clamp())
+        if self._guarded_form is not None:
+            return self._high_multiply + self._guarded_form.function(self._high_word, self._clamp())
         return integer_function(self.bound > _EXACT, self.scaling.zero_point, self._clamp())
 
 
@@ -137,7 +137,7 @@ class Guarded:
         )
 
 
-def guarded(
+def guarded_form(
     factors: NDArray[np.float32], zero_point: int, bound: int, word_bits: int
 ) -> Guarded | None:
     """The constants of a layer, or None where its factors or sums are out of reach.

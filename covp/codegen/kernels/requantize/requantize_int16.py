@@ -47,7 +47,7 @@ class Requantizer16(TflmRequantizer):
         return None
 
     @cached_property
-    def _proved(self) -> Proved | None:
+    def _proof(self) -> Proved | None:
         return None
 
 

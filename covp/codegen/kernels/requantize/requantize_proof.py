@@ -81,7 +81,7 @@ class StepFunction:
     high_word: Callable[[Array, Array], Array]
     word_bits: int
 
-    def matched(
+    def match(
         self, multiplier: Array, shift: Array, preshift: int, half_even: bool
     ) -> Proved | None:
         """The first candidate that is exact, or None.
