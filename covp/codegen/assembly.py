@@ -14,7 +14,7 @@ from covp.codegen.arena import ArenaPlan
 from covp.codegen.calls import StartupCode
 from covp.codegen.inference import InferenceCode
 from covp.codegen.layer import LayerCode, PartCode, Scratch
-from covp.codegen.offload import accelerator_places, cache_line, checked_driver, unmatched
+from covp.codegen.offload import accelerator_places, cache_line, checked_driver, unmatched_patterns
 from covp.codegen.overlap import OverlapPlan, spans
 from covp.codegen.program import (
     AcceleratorInstance,
@@ -83,7 +83,7 @@ def assemble(
         accelerators=instances,
         refusals=split.refusals,
         alternatives=split.alternatives,
-        warnings=(*graph.notes, *unmatched(lowered, split, backends), *split.warnings),
+        warnings=(*graph.notes, *unmatched_patterns(lowered, split, backends), *split.warnings),
         # The first decides results. The second is not needed (kernels/words.py), but without it vww
         # takes 0.3 % more with GCC for Arm.
         flags=("-ffp-contract=off", "-fno-strict-aliasing"),

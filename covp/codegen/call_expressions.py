@@ -40,7 +40,7 @@ class FileConstants:
 
     def name(self, stem: str, taken: Collection[str]) -> str:
         """A new name in the file."""
-        name = unused(stem, self._names.union(taken))
+        name = unused_name(stem, self._names.union(taken))
         self._names.add(name)
         return name
 
@@ -51,10 +51,10 @@ class FileConstants:
 
     def parameter(self, stem: str, taken: Collection[str]) -> str:
         """A name for a parameter that hides no constant."""
-        return unused(stem, self._names.union(taken))
+        return unused_name(stem, self._names.union(taken))
 
 
-def unused(stem: str, taken: Collection[str]) -> str:
+def unused_name(stem: str, taken: Collection[str]) -> str:
     """A C name that is not taken."""
     name, number = stem, 1
     while name in taken:

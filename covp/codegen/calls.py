@@ -77,12 +77,12 @@ def lower_placement(placement: Placement) -> Sequence[Step]:
     assert backend is not None and placement.match is not None
     where = f"accelerator {backend.name}, layer {placement.match.op.name}"
     lowered = call_hook(where, "lower", backend.lower, placement.match)
-    steps = _checked(lowered, f"{where}: lower()")
+    steps = _check(lowered, f"{where}: lower()")
     refined = call_hook(where, "refine", backend.refine, placement.match, steps)
-    return _checked(refined, f"{where}: refine()")
+    return _check(refined, f"{where}: refine()")
 
 
-def _checked(lowered: object, where: str) -> Sequence[Step]:
+def _check(lowered: object, where: str) -> Sequence[Step]:
     steps = [lowered] if isinstance(lowered, _STEPS) else lowered
     if not isinstance(steps, Sequence) or not steps:
         raise AcceleratorError(f"{where} must return a CCall or several, not {lowered!r}")

@@ -90,7 +90,7 @@ def generate(
     def emit(op: Op, function: str) -> LayerCode:
         return emit_layer(KernelRequest(op, platform.core, function, choose(op)))
 
-    def emit_placed(placement: Placement, function: str) -> LayerCode:
+    def emit_placement(placement: Placement, function: str) -> LayerCode:
         op, on_core = placement.ops[-1], placement.backend is None
         if plan is not None:
             chosen, rows = choose(op) if on_core else None, plan.rows.get(op.name)
@@ -103,7 +103,7 @@ def generate(
         demand_use(split, backends)
     renamed = aliases(lowered)
     layers = [
-        emit_placed(placement, layer_function(prefix, index, placement.ops[-1]))
+        emit_placement(placement, layer_function(prefix, index, placement.ops[-1]))
         for index, placement in enumerate(split.placements)
         if placement.backend is not None or placement.ops[-1] not in renamed
     ]

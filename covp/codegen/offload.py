@@ -81,7 +81,7 @@ def demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> None
         raise UsageError(f"accelerator {backend.name!r} gets no layer of this model{lost}{why}")
 
 
-def unmatched(
+def unmatched_patterns(
     graph: Graph, split: Partition, backends: Sequence[AcceleratorBackend]
 ) -> Iterator[str]:
     """Patterns that match nothing although the model has their operators: mistakes, mostly."""

@@ -13,7 +13,7 @@ from covp.base.request import EVERY_MATCH
 from covp.chip.cores import Core
 from covp.codegen.bands import Band, can_be_cut, cut
 from covp.codegen.c_text import c_comment
-from covp.codegen.call_expressions import unused
+from covp.codegen.call_expressions import unused_name
 from covp.codegen.calls import CallFile, emit_calls, lower_placement, split_of
 from covp.codegen.layer import (
     Argument,
@@ -222,7 +222,7 @@ def _layer(
     names: dict[int, str] = {}
     for argument in (pointer.argument for part in parts for pointer in part.pointers):
         if id(argument) not in names:
-            names[id(argument)] = unused(_stem(argument, op), arguments)
+            names[id(argument)] = unused_name(_stem(argument, op), arguments)
             arguments[names[id(argument)]] = argument
     calls = [call for part in parts for call in (part.call, part.end) if call is not None]
     body = [f"    {_statement(call, names)}" for call in calls]

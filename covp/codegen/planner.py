@@ -46,7 +46,7 @@ def plan(buffers: Sequence[Buffer], alignment: int = ALIGNMENT) -> int:
         lambda b: (-b.last, -b.nbytes),
     ]
     arena = _Arena(buffers, alignment)
-    plans = (arena.placed(order) for order in orders)
+    plans = (arena.place(order) for order in orders)
     total, offsets = min(plans, key=lambda plan: plan[0])  # of equal ones the first
     for buffer, offset in zip(arena.buffers, offsets.tolist(), strict=True):
         buffer.offset = offset
@@ -74,7 +74,7 @@ class _Arena:
         self._ends = _numbers(b.ends for b in self.buffers)
         self._has_orders = bool((self._ends >= self._begins).any())
 
-    def placed(self, order: Callable[[Buffer], tuple[int, int]]) -> tuple[int, _Numbers]:
+    def place(self, order: Callable[[Buffer], tuple[int, int]]) -> tuple[int, _Numbers]:
         """Place the buffers one after the other, each into the lowest gap; total and offsets."""
         offsets = np.full(len(self.buffers), -1)
         total = 0

@@ -55,7 +55,7 @@ class StateCode:
             return ""
         upper = self.name.upper()
         nbytes = sum(state.tensor.nbytes for state in self.states)
-        lines = [f"   {_described(state)}: arena + {state.tensor.offset}" for state in self.states]
+        lines = [f"   {_describe(state)}: arena + {state.tensor.offset}" for state in self.states]
         listed = "\n".join(lines)
         return (
             c_comment(f"States, kept in the arena from one inference to the next:\n{listed}") + "\n"
@@ -88,11 +88,11 @@ class StateCode:
         if (raw == raw[:1]).all():
             value = int(raw[0]) if raw.size else 0
             return f"memset({place}, {value}, {raw.size});"
-        constants.append(c_array(f"initial_{number}", raw, _described(state)))
+        constants.append(c_array(f"initial_{number}", raw, _describe(state)))
         return f"memcpy({place}, initial_{number}, {raw.size});"
 
 
-def _described(state: ProgramState) -> str:
+def _describe(state: ProgramState) -> str:
     shape = "x".join(map(str, state.tensor.shape))
     return f"{state.name.replace('*/', '')}: {state.tensor.dtype.name} {shape}"
 

@@ -115,7 +115,7 @@ class Importer:
             )
             for dtype in dtypes
         ]
-        name = _unused(
+        name = _unused_name(
             f"{self.label}_{kind.lower()}" if kind in _HELPERS else self.label, self._op_names
         )
         op = Op(kind, name, list(inputs), outputs, attributes, self.index, rounding)
@@ -174,7 +174,7 @@ class Importer:
 
     def unique(self, name: str) -> str:
         """The name, or one made from it that no tensor has yet."""
-        return _unused(name, self._names)
+        return _unused_name(name, self._names)
 
     def rename(self, tensor: Tensor, name: str) -> None:
         """Call a tensor by its name in the model, if no other has it."""
@@ -195,7 +195,7 @@ class Importer:
         for label, tensor in outputs:
             result = tensor
             if tensor.data is not None or id(tensor) in taken:
-                called = _unused(f"{label}_identity", self._op_names)
+                called = _unused_name(f"{label}_identity", self._op_names)
                 op = Op("IDENTITY", called, [tensor], [], None, self.index)
                 own = self.unique(label if label not in self._names else f"{label}_output")
                 result = Tensor(own, tensor.shape, tensor.dtype, tensor.quantization)
@@ -206,7 +206,7 @@ class Importer:
         return Graph(name, inputs, results, self.ops)
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     found, number = name, 1
     while found in taken:
         found, number = f"{name}_{number}", number + 1

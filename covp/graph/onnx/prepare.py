@@ -23,7 +23,7 @@ MOST_NODES = 100_000
 """Of a graph with its functions inlined and its loops unrolled."""
 
 
-def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
+def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
     """The same network without functions, of an opset from `OLDEST` on.
 
     Raises:
@@ -41,7 +41,7 @@ def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
             model = onnx.inliner.inline_local_functions(model)
         except Exception as error:
             raise ModelError(f"its local functions cannot be inlined: {error}") from None
-    return model if version >= OLDEST else _converted(model, version)
+    return model if version >= OLDEST else _convert_version(model, version)
 
 
 def opset_of(model: onnx.ModelProto) -> int:
@@ -51,7 +51,7 @@ def opset_of(model: onnx.ModelProto) -> int:
     return max(versions, default=OLDEST if uses_none and model.graph.node else 1)
 
 
-def _converted(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
+def _convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     try:
         onnx.checker.check_model(model)
         return onnx.version_converter.convert_version(model, OLDEST)
@@ -156,10 +156,10 @@ def convert_loop(node: Node, importer: Importer, run: Run) -> list[Tensor]:
         turn += 1
     if not collected and len(node.outputs) > len(carried):
         raise ModelError("collects values over no turn")
-    return [*carried, *(_stacked(importer, parts) for parts in zip(*collected, strict=True))]
+    return [*carried, *(_stack(importer, parts) for parts in zip(*collected, strict=True))]
 
 
-def _stacked(importer: Importer, parts: Sequence[Tensor]) -> Tensor:
+def _stack(importer: Importer, parts: Sequence[Tensor]) -> Tensor:
     rows = [importer.reshape(part, (1, *part.shape)) for part in parts]
     if len(rows) == 1:
         return rows[0]

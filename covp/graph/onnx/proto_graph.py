@@ -113,7 +113,7 @@ class ProtoGraph:
         edge = self._edge(node, node.output[0])
         return edge if edge is not None and edge.per_tensor else None
 
-    def dequantized(self, name: str) -> Edge | None:
+    def quantized_source(self, name: str) -> Edge | None:
         """The bytes that a value is dequantized from, with constant parameters; else None."""
         node = self._producers.get(name)
         if node is None or node.op_type != "DequantizeLinear" or node.domain not in ("", "ai.onnx"):

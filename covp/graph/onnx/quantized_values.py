@@ -1,7 +1,7 @@
 """Quantized values: bytes of ONNX as int8 tensors of a graph that know their scale.
 
 Kernels are for int8. A uint8 value is 128 more than the int8 one that stands for it, and so is its
-zero point; `stored` looks for that int8 tensor where the uint8 one comes from, so that conversions
+zero point; `as_int8` looks for that int8 tensor where the uint8 one comes from, so that conversions
 are left at the inputs and outputs of a model only.
 """
 
@@ -76,11 +76,11 @@ class Parameters:
         return Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
 
 
-def stored(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor:
+def as_int8(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor:
     """The int8 tensor with this quantization that holds a value's bytes."""
     wanted = parameters.quantization
     if tensor.dtype == np.uint8:
-        tensor = signed(importer, tensor, wanted)
+        tensor = as_signed(importer, tensor, wanted)
     if tensor.dtype != np.int8:
         raise ModelError(f"tensor {tensor.name} is {tensor.dtype}; int8 and uint8 are supported")
     made = any(tensor is output for op in importer.ops for output in op.outputs)
@@ -96,7 +96,7 @@ def stored(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor
     return importer.add("RESHAPE", tensor, shape=tensor.shape, quantization=wanted)
 
 
-def finished(
+def finish(
     importer: Importer, result: Tensor, parameters: Parameters, limits: tuple[int, int]
 ) -> Tensor:
     """An int8 result between limits, as the type that the model states."""
@@ -116,26 +116,29 @@ def given_out(importer: Importer, tensor: Tensor, parameters: Parameters) -> Ten
     if not parameters.unsigned or tensor.quantization is None:
         return tensor
     return importer.add(
-        "QUANTIZE", tensor, dtype=np.uint8, quantization=moved(tensor.quantization, UNSIGNED)
+        "QUANTIZE",
+        tensor,
+        dtype=np.uint8,
+        quantization=shift_zero_point(tensor.quantization, UNSIGNED),
     )
 
 
-def moved(quantization: Quantization, by: int) -> Quantization:
+def shift_zero_point(quantization: Quantization, by: int) -> Quantization:
     return Quantization(quantization.scale, quantization.zero_point + np.int32(by))
 
 
-def signed(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor:
+def as_signed(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor:
     """The int8 tensor that is 128 less than a uint8 one."""
     if tensor.data is not None:
         data = (tensor.data.astype(np.int64) - UNSIGNED).astype(np.int8)
         return importer.constant(data, tensor.name)
     found = importer.signed.get(tensor)
     if found is None:
-        found = importer.signed[tensor] = _converted(importer, tensor, wanted)
+        found = importer.signed[tensor] = _convert(importer, tensor, wanted)
     return found
 
 
-def _converted(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor:
+def _convert(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor:
     producer = next((op for op in reversed(importer.ops) if op.outputs[0] is tensor), None)
     if producer is not None and producer.kind == "QUANTIZE":
         source, scaled = producer.input(0), tensor.quantization
@@ -147,13 +150,16 @@ def _converted(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tens
                 "QUANTIZE",
                 source,
                 dtype=np.int8,
-                quantization=moved(scaled, -UNSIGNED),
+                quantization=shift_zero_point(scaled, -UNSIGNED),
                 rounding=producer.rounding,
             )
     if tensor.quantization is None:
-        tensor.quantization = moved(wanted, UNSIGNED)
+        tensor.quantization = shift_zero_point(wanted, UNSIGNED)
     return importer.add(
-        "QUANTIZE", tensor, dtype=np.int8, quantization=moved(tensor.quantization, -UNSIGNED)
+        "QUANTIZE",
+        tensor,
+        dtype=np.int8,
+        quantization=shift_zero_point(tensor.quantization, -UNSIGNED),
     )
 
 
@@ -184,7 +190,7 @@ def is_fused(node: Node, parameters: Parameters) -> bool:
 
 
 def activation_of(node: Node, parameters: Parameters) -> tuple[Activation, tuple[int, int]]:
-    """A fused activation for a Relu or Clip after the operator; else limits for `finished`."""
+    """A fused activation for a Relu or Clip after the operator; else limits for `finish`."""
     limits = limits_of(node, parameters)
     for name in _ACTIVATIONS:
         if activation_range(name, *parameters.one, np.dtype(np.int8)) == limits:

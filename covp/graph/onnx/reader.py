@@ -25,7 +25,7 @@ from covp.graph.onnx.file import read_proto
 from covp.graph.onnx.fuse_qdq import with_integers
 from covp.graph.onnx.importer import MOST_BYTES, Importer
 from covp.graph.onnx.node import Node
-from covp.graph.onnx.prepare import MOST_NODES, body_of, convert_if, convert_loop, prepared
+from covp.graph.onnx.prepare import MOST_NODES, body_of, convert_if, convert_loop, prepare
 from covp.graph.onnx.values import (
     array_of,
     attribute_of,
@@ -80,7 +80,7 @@ def read_onnx(
 ) -> Graph:
     """Read an ONNX model in memory, like `load_onnx`; errors begin with ``where``."""
     try:
-        stated = prepared(model)
+        stated = prepare(model)
         integers = with_integers(stated) if fused else stated
         graph = _Reader(integers, shapes or {}, defined).graph(name)
         if integers is not stated:
@@ -214,9 +214,9 @@ class _Reader:
             domain,
             [scope.stated.get(name) for name in proto.output],
         )
-        self._bind(node, self._converted(proto, node, scope), scope)
+        self._bind(node, self._convert_node(proto, node, scope), scope)
 
-    def _converted(
+    def _convert_node(
         self, proto: onnx.NodeProto, node: Node, scope: _Scope
     ) -> Sequence[Tensor | None]:
         """The outputs of a node."""

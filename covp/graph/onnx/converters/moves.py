@@ -108,7 +108,7 @@ def _pad(node: Node, importer: Importer) -> Tensor:
             value = importer.constant(np.array(fill, source.dtype)) if fill else None
         inputs = source, node.input(1), value, node.optional(3)
         return importer.add("DYNAMIC_PAD", *inputs, attributes=DynamicPad(shape, mode))
-    return padded(importer, source, _pads(node), mode, fill)
+    return pad(importer, source, _pads(node), mode, fill)
 
 
 def _pads(node: Node) -> list[tuple[int, int]]:
@@ -128,7 +128,7 @@ def _padded_shape(node: Node) -> tuple[int, ...]:
     return tuple(n + sum(pair) for n, pair in zip(node.input(0).shape, pads, strict=True))
 
 
-def padded(
+def pad(
     importer: Importer,
     source: Tensor,
     pads: Sequence[tuple[int, int]],

@@ -10,7 +10,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.attributes import Mean, Padding, Pool2D
 from covp.graph.graph import Tensor
-from covp.graph.onnx.converters.moves import padded
+from covp.graph.onnx.converters.moves import pad
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.converters.windows import (
     Geometry,
@@ -135,4 +135,4 @@ def _unpool(node: Node, importer: Importer) -> Tensor:
         return result
     known = node.input(2).data is not None
     wanted = node.integers(2, "the shape") if known else node.stated_shape("the output's shape")
-    return padded(importer, result, [(0, w - n) for w, n in zip(wanted, shape, strict=True)])
+    return pad(importer, result, [(0, w - n) for w, n in zip(wanted, shape, strict=True)])

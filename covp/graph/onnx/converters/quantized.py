@@ -23,12 +23,12 @@ from covp.graph.onnx.node import Node
 from covp.graph.onnx.proto_graph import OWN_DOMAIN
 from covp.graph.onnx.quantized_values import (
     Parameters,
-    finished,
+    as_int8,
+    as_signed,
+    finish,
     given_out,
     limits_of,
-    moved,
-    signed,
-    stored,
+    shift_zero_point,
 )
 from covp.graph.ops.half_even import UNSIGNED
 from covp.graph.ops.lookup import LookupTable
@@ -69,7 +69,7 @@ def _dequantize(node: Node, importer: Importer) -> Tensor:
     if several or source.dtype.name not in ("int8", "uint8"):
         return dequantize_by_definition(node, importer)
     return importer.add(
-        "DEQUANTIZE", stored(importer, source, of), dtype=np.float32, rounding=ROUNDING
+        "DEQUANTIZE", as_int8(importer, source, of), dtype=np.float32, rounding=ROUNDING
     )
 
 
@@ -93,7 +93,7 @@ def _dequantized_constant(node: Node, of: Parameters, source: Tensor) -> NDArray
 @register("Requantize", domain=OWN_DOMAIN)
 def _requantize(node: Node, importer: Importer) -> Tensor:
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
-    source = stored(importer, node.input(0), of)
+    source = as_int8(importer, node.input(0), of)
     result = importer.add("QUANTIZE", source, quantization=to.quantization, rounding=ROUNDING)
     return given_out(importer, result, to)
 
@@ -137,9 +137,9 @@ def lookup(
     scale, point = to.one
     results = quantized(values, scale, point, np.dtype(np.int8))
     table = LookupTable(tuple(int(v) for v in results), name)
-    source = stored(importer, node.input(0), of)
+    source = as_int8(importer, node.input(0), of)
     result = importer.add("LOOKUP_TABLE", source, attributes=table, quantization=to.quantization)
-    return finished(importer, result, to, limits_of(node, to))
+    return finish(importer, result, to, limits_of(node, to))
 
 
 def on_int8(convert: Converter) -> Converter:
@@ -149,7 +149,7 @@ def on_int8(convert: Converter) -> Converter:
     attribute ``unsigned`` says that other numbers of the node are of uint8.
     """
 
-    def converted(node: Node, importer: Importer) -> Sequence[Tensor | None]:
+    def wrapper(node: Node, importer: Importer) -> Sequence[Tensor | None]:
         source = node.optional(0)
         scaled = source.quantization if source is not None else None
         if source is None or scaled is None or source.dtype not in (np.int8, np.uint8):
@@ -157,7 +157,7 @@ def on_int8(convert: Converter) -> Converter:
             return [found] if isinstance(found, Tensor) else found
         unsigned = source.dtype == np.uint8
         if unsigned:
-            source = signed(importer, source, moved(scaled, -UNSIGNED))
+            source = as_signed(importer, source, shift_zero_point(scaled, -UNSIGNED))
         attributes = {**node.attributes, "unsigned": int(unsigned)}
         inputs = [source, *node.inputs[1:]]
         found = convert(replace(node, inputs=inputs, attributes=attributes), importer)
@@ -173,4 +173,4 @@ def on_int8(convert: Converter) -> Converter:
             results.append(result)
         return results
 
-    return converted
+    return wrapper

@@ -43,7 +43,7 @@ class _Wanted:
 @register("Resize", "Upsample")
 def _resize(node: Node, importer: Importer) -> Tensor:
     source = node.input(0)
-    wanted = _wanted(node, importer)
+    wanted = _find_wanted(node, importer)
     mode: Any = node.get("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
     if mode not in ("nearest", "linear", "cubic"):
@@ -91,7 +91,7 @@ def _check(rule: ResizeTaps) -> None:
         raise ModelError("tf_crop_and_resize of the nearest elements is not supported; use linear")
 
 
-def _wanted(node: Node, importer: Importer) -> _Wanted:
+def _find_wanted(node: Node, importer: Importer) -> _Wanted:
     source = node.input(0)
     rank = len(source.shape)
     axes = tuple(axis_of(axis, rank) for axis in node.get("axes", range(rank)))
@@ -101,7 +101,7 @@ def _wanted(node: Node, importer: Importer) -> _Wanted:
     elif node.kind == "Upsample" or node.opset < 11:
         scales = node.input(1)
     else:
-        roi, scales, sizes = (_filled(node, position) for position in (1, 2, 3))
+        roi, scales, sizes = (_nonempty(node, position) for position in (1, 2, 3))
     if (scales is None) == (sizes is None):
         raise ModelError("scales or sizes are needed, and not both")
     if node.get("coordinate_transformation_mode") != "tf_crop_and_resize":
@@ -133,7 +133,7 @@ def _wanted(node: Node, importer: Importer) -> _Wanted:
     return _Wanted(wanted, roi, axes, tuple(extents))
 
 
-def _filled(node: Node, position: int) -> Tensor | None:
+def _nonempty(node: Node, position: int) -> Tensor | None:
     """An input that has values; older exporters write empty ones for none."""
     tensor = node.optional(position)
     return tensor if tensor is not None and tensor.size else None

@@ -69,14 +69,14 @@ def geometry(
         for axis, extent in enumerate(space):
             outputs = -(-extent // stride[axis])
             total = (outputs - 1) * stride[axis] + reach[axis] - extent
-            pads[axis] = shared(total if crops else max(total, 0), auto)
+            pads[axis] = split_padding(total if crops else max(total, 0), auto)
     padded = [n + sum(pair) for n, pair in zip(space, pads, strict=True)]
     if max(padded) > 0:  # others leave nothing, which is said where it is known of what
         check_size([max(n, 1) for n in padded], np.dtype(np.float32), MOST_BYTES, "a padded image")
     return Geometry(tuple(kernel), stride, dilation, tuple(pads))
 
 
-def shared(total: int, auto: str) -> Pair:
+def split_padding(total: int, auto: str) -> Pair:
     """Padding of so many elements before and after; the odd one is where ``auto`` says."""
     before = int((total + (auto == "SAME_LOWER")) / 2)  # cut, as C divides
     return before, total - before
