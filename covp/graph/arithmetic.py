@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covp.graph.float_scaling import rescaled
+from covp.graph.float_scaling import rescale
 from covp.graph.graph import Graph, Op, Rounding, Tensor
 from covp.graph.quantization import (
     multiply_by_quantized_multiplier,
@@ -137,7 +137,7 @@ class Arithmetic:
         pair = scaling.multiplier, scaling.shift
         if self.rule == "half even":
             assert scaling.factors is not None
-            scaled = rescaled(sums.astype(np.int64).astype(np.int32), scaling.factors)
+            scaled = rescale(sums.astype(np.int64).astype(np.int32), scaling.factors)
         elif self.rule == "reduced":
             scaled = multiply_by_reduced_multiplier(sums, *pair)
         else:

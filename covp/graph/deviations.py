@@ -106,10 +106,10 @@ def deviations(
                 pair = ours.of(tensor), stated.of(there[tensor.name])
                 if all(known.name in values for region in pair for _, known in region.leaves):
                     wanted = values[tensor.name]
-                    yield from compared(*pair, values, wanted, rules, graph.expanded_bytes > 0)
+                    yield from compare(*pair, values, wanted, rules, graph.expanded_bytes > 0)
 
 
-def compared(
+def compare(
     region: Region,
     source: Region,
     values: Mapping[str, Array],

@@ -141,7 +141,7 @@ def _lacks_the_offset(one: Tensor, other: Tensor) -> bool:
     return one.scale == other.scale and one.zero_point + _OFFSET == other.zero_point
 
 
-def aligned(one: Regions, first: Tensor, other: Regions, second: Tensor) -> tuple[Region, Region]:
+def align(one: Regions, first: Tensor, other: Regions, second: Tensor) -> tuple[Region, Region]:
     """The regions of one tensor in two graphs that begin at the same known tensors.
 
     A known tensor that one of them does not read may be computed from those that it does: values

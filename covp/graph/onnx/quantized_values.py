@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from covp.errors import ModelError
 from covp.graph.attributes import Activation
-from covp.graph.float_scaling import quantized
+from covp.graph.float_scaling import quantize
 from covp.graph.graph import Quantization, Tensor
 from covp.graph.onnx.importer import Importer
 from covp.graph.onnx.node import Node
@@ -170,7 +170,7 @@ def limits_of(node: Node, parameters: Parameters) -> tuple[int, int]:
     for i, name in enumerate(("clip_low", "clip_high")):
         if node.get(name) is not None:
             level = np.float32(node.get(name))
-            limits[i] = int(quantized(level, scale, zero_point, np.dtype(np.int8)))
+            limits[i] = int(quantize(level, scale, zero_point, np.dtype(np.int8)))
     return limits[0], limits[1]
 
 

@@ -39,7 +39,7 @@ def unary_table(op: Op) -> NDArray[np.int8]:
         return _saturating_function(op, centred)
     if op.kind == "LEAKY_RELU":
         return _leaky(op, centred)
-    return _clamped(op, centred)
+    return _clamp(op, centred)
 
 
 def _saturating_function(op: Op, centred: Array) -> NDArray[np.int8]:
@@ -84,7 +84,7 @@ def rectifier_factor(op: Op) -> tuple[int, int]:
     return quantize_multiplier(float(np.float32(op.input(0).scale) / np.float32(op.output.scale)))
 
 
-def _clamped(op: Op, centred: Array) -> Array:
+def _clamp(op: Op, centred: Array) -> Array:
     """RELU and RELU6: rescaled, then the clamp of a fused activation (ReluQuantized)."""
     out = op.output
     scaled = multiply_by_quantized_multiplier(centred, *rectifier_factor(op)) + out.zero_point
@@ -96,7 +96,7 @@ def _int16(op: Op, x: Array) -> Array:
     """Results of int16."""
     centred = x.astype(np.int64) - op.input(0).zero_point
     functions = {"LOGISTIC": logistic16, "TANH": tanh16, "LEAKY_RELU": _leaky}
-    return functions.get(op.kind, _clamped)(op, x if op.kind in ("LOGISTIC", "TANH") else centred)
+    return functions.get(op.kind, _clamp)(op, x if op.kind in ("LOGISTIC", "TANH") else centred)
 
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:

@@ -77,14 +77,14 @@ def _transpose(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _slice_shape(op: Op) -> list[Shape]:
-    return [_sliced(op, np.broadcast_to(np.int8(0), op.input(0).shape)).shape]
+    return [_take_slices(op, np.broadcast_to(np.int8(0), op.input(0).shape)).shape]
 
 
 def _slice(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    return [_sliced(op, given(values, 0)).copy()]
+    return [_take_slices(op, given(values, 0)).copy()]
 
 
-def _sliced(op: Op, x: Array) -> Array:
+def _take_slices(op: Op, x: Array) -> Array:
     a = op.attributes
     taken = x[tuple(slice(*bounds) for bounds in a.slices)]
     shape = [extent for axis, extent in enumerate(taken.shape) if axis not in a.shrink]

@@ -118,7 +118,7 @@ def check_types(op: Op) -> None:
     if rule.gives == "bool" and op.output.dtype != np.bool_:
         raise ModelError(f"tensor {op.output.name} is {op.output.dtype}; {op.kind} gives bool")
     if is_quantized(op):
-        _check_quantized(op)
+        _check_quantization(op)
     else:
         _check_plain(op.kind, data[0], rule.takes)
 
@@ -130,7 +130,7 @@ def _check_plain(kind: str, tensor: Tensor, takes: str) -> None:
         raise ModelError(f"tensor {tensor.name} is {tensor.dtype}; {kind} takes {known}")
 
 
-def _check_quantized(op: Op) -> None:
+def _check_quantization(op: Op) -> None:
     dtype = op.input(0).dtype
     known = op.kind in QUANTIZED and (dtype == np.int8 or op.kind in (*STORED, "SELECT_V2"))
     if dtype == np.int16 and (op.kind in QUANTIZED_INT16 or op.kind in INT16):

@@ -92,7 +92,7 @@ def _inside(op: Op) -> Iterator[tuple[Extents, tuple[slice, ...], tuple[slice, .
         yield tap, (slice(None), *ours), (slice(None), *theirs)
 
 
-def _clamped(op: Op, values: Array) -> list[Array]:
+def _clamp(op: Op, values: Array) -> list[Array]:
     low, high = float_activation_range(op.attributes.activation)
     return [np.clip(values, low, high).astype(op.output.dtype)]
 
@@ -113,7 +113,7 @@ def _max(op: Op, values: Sequence[Array | None]) -> list[Array]:
         result[ours] = np.where(larger, part, result[ours])
         where[ours] = np.where(larger, places[theirs], where[ours])
     if x.dtype.kind == "f":
-        (result,) = _clamped(op, result)
+        (result,) = _clamp(op, result)
     return [result, where][: len(op.outputs)]
 
 
@@ -150,7 +150,7 @@ def _average(op: Op, values: Sequence[Array | None]) -> list[Array]:
     with ieee():
         for _, ours, theirs in _inside(op):
             total[ours] += x[theirs]
-        return _clamped(op, total / counts(op).astype(np.float32))
+        return _clamp(op, total / counts(op).astype(np.float32))
 
 
 def _norm(op: Op, values: Sequence[Array | None]) -> list[Array]:
@@ -159,7 +159,7 @@ def _norm(op: Op, values: Sequence[Array | None]) -> list[Array]:
     with ieee():
         for _, ours, theirs in _inside(op):
             total[ours] += np.abs(x[theirs]) ** np.float32(p)
-        return _clamped(op, total ** np.float32(1 / p))
+        return _clamp(op, total ** np.float32(1 / p))
 
 
 def _max_types(op: Op) -> None:

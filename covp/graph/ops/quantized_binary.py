@@ -44,7 +44,7 @@ COMPARISONS = {
 }
 
 
-def centred(op: Op, position: int, x: Array) -> Array:
+def subtract_zero_point(op: Op, position: int, x: Array) -> Array:
     """An input less its zero point."""
     return np.asarray(x.astype(np.int64) - op.input(position).zero_point)
 
@@ -62,12 +62,12 @@ def compared_factors(op: Op) -> tuple[Factor, Factor]:
 
 def _compare(op: Op, x: Array, y: Array) -> Array:
     first, second = compared_factors(op)
-    a = multiply_by_quantized_multiplier(centred(op, 0, x) << COMPARED_BITS, *first)
-    b = multiply_by_quantized_multiplier(centred(op, 1, y) << COMPARED_BITS, *second)
+    a = multiply_by_quantized_multiplier(subtract_zero_point(op, 0, x) << COMPARED_BITS, *first)
+    b = multiply_by_quantized_multiplier(subtract_zero_point(op, 1, y) << COMPARED_BITS, *second)
     return np.asarray(COMPARISONS[op.kind](a, b))
 
 
-def _clipped(op: Op, values: Array, activation: str = "none") -> Array:
+def _clip(op: Op, values: Array, activation: str = "none") -> Array:
     out = op.output
     limits = activation_range(activation, out.scale, out.zero_point, out.dtype)
     return np.asarray(np.clip(values + out.zero_point, *limits).astype(out.dtype))
@@ -84,10 +84,10 @@ def prelu_factors(op: Op) -> tuple[Factor, Factor]:
 
 def _prelu(op: Op, x: Array, slope: Array) -> Array:
     positive, negative = prelu_factors(op)
-    a, b = centred(op, 0, x), centred(op, 1, slope)
+    a, b = subtract_zero_point(op, 0, x), subtract_zero_point(op, 1, slope)
     above = multiply_by_quantized_multiplier(a, *positive)
     below = multiply_by_quantized_multiplier(a * b, *negative)
-    return _clipped(op, np.where(a >= 0, above, below))
+    return _clip(op, np.where(a >= 0, above, below))
 
 
 def difference_factors(op: Op) -> tuple[Factor, Factor, Factor]:
@@ -103,9 +103,9 @@ def difference_factors(op: Op) -> tuple[Factor, Factor, Factor]:
 def _squared_difference(op: Op, x: Array, y: Array) -> Array:
     first, second, last = difference_factors(op)
     bits = squared_bits(op)
-    a = multiply_by_quantized_multiplier(centred(op, 0, x) << bits, *first)
-    b = multiply_by_quantized_multiplier(centred(op, 1, y) << bits, *second)
-    return _clipped(op, multiply_by_quantized_multiplier((a - b) ** 2, *last))
+    a = multiply_by_quantized_multiplier(subtract_zero_point(op, 0, x) << bits, *first)
+    b = multiply_by_quantized_multiplier(subtract_zero_point(op, 1, y) << bits, *second)
+    return _clip(op, multiply_by_quantized_multiplier((a - b) ** 2, *last))
 
 
 def divide_factor(op: Op) -> Factor:
@@ -114,7 +114,7 @@ def divide_factor(op: Op) -> Factor:
 
 
 def _divide(op: Op, x: Array, y: Array) -> Array:
-    a, b = np.broadcast_arrays(centred(op, 0, x), centred(op, 1, y))
+    a, b = np.broadcast_arrays(subtract_zero_point(op, 0, x), subtract_zero_point(op, 1, y))
     a, b = np.where(b < 0, -a, a), np.abs(b)
     inverse, bits = reciprocal(np.maximum(b, 1))
     headroom = 31 - np.vectorize(int.bit_length, otypes=[np.int64])(np.where(a < 0, -a - 1, a))
@@ -124,7 +124,7 @@ def _divide(op: Op, x: Array, y: Array) -> Array:
     right = np.clip(bits + headroom - shift, 0, 62)
     scaled = rounding_divide_by_pot(rounding_doubling_high_mul(quotient, multiplier), right)
     ends = np.where(a < 0, -(1 << 20), 1 << 20)
-    return _clipped(op, np.where(b == 0, ends, scaled), op.attributes.activation)
+    return _clip(op, np.where(b == 0, ends, scaled), op.attributes.activation)
 
 
 LIMITS.update(dict.fromkeys(COMPARISONS, compared_factors))

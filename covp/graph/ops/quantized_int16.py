@@ -22,7 +22,7 @@ INTERPOLATED: dict[str, Function] = {}
 """Kind to its function of float64 values."""
 
 
-def _rounded(x: Array) -> Array:
+def _round_half_away(x: Array) -> Array:
     """Half away from zero."""
     wide = x.astype(np.float64)
     return np.asarray(np.trunc(wide + np.copysign(0.5, wide)).astype(_SINGLE))
@@ -41,11 +41,11 @@ def interpolation_table(op: Op) -> Array:
         value = INTERPOLATED[op.kind](op, x.astype(np.float64)).astype(_SINGLE)
         return np.asarray(value * inverse)
 
-    left = _rounded(scaled(low + i * step))
-    middle = _rounded(scaled(low + i * step + step / _SINGLE(2)))
-    interpolated = _rounded((scaled(low + (i + _SINGLE(1)) * step) + left) / _SINGLE(2))
-    samples = left - _rounded((interpolated - middle) / _SINGLE(2))
-    table = np.concatenate([samples, _rounded(scaled(np.array([high], _SINGLE)))])
+    left = _round_half_away(scaled(low + i * step))
+    middle = _round_half_away(scaled(low + i * step + step / _SINGLE(2)))
+    interpolated = _round_half_away((scaled(low + (i + _SINGLE(1)) * step) + left) / _SINGLE(2))
+    samples = left - _round_half_away((interpolated - middle) / _SINGLE(2))
+    table = np.concatenate([samples, _round_half_away(scaled(np.array([high], _SINGLE)))])
     # of what is out of range nothing but its side is left
     return np.asarray(np.clip(np.nan_to_num(table, nan=MAX), MIN, MAX).astype(np.int64))
 

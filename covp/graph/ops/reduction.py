@@ -144,7 +144,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     if axes is None:
         axes = tuple(sorted({int(axis) % x.ndim for axis in given(values, 1).reshape(-1)}))
     if op.input(0).quantization is not None and op.kind not in SAME_SCALE:
-        result = _quantized(op, x, axes)
+        result = _quantized_mean(op, x, axes)
     else:
         if x.dtype.kind == "f" and op.kind in SAME_SCALE and not op.attributes.nan_counts:
             end = -np.inf if op.kind == "REDUCE_MAX" else np.inf
@@ -180,7 +180,7 @@ def mean_scaling(op: Op, elements: int) -> Scaling:
     return Arithmetic.of(op).scaling(fixed, [single], out.zero_point, clamp)
 
 
-def _quantized(op: Op, x: Array, axes: Axes) -> Array:
+def _quantized_mean(op: Op, x: Array, axes: Axes) -> Array:
     elements = count(x.shape, axes)
     total = x.sum(axis=axes, dtype=np.int64) - op.input(0).zero_point * elements
     return Arithmetic.of(op).finish(total, mean_scaling(op, elements)).astype(x.dtype)

@@ -18,7 +18,7 @@ from covp.graph.tflite.checks import check_op, check_order
 from covp.graph.tflite.converters import CONVERTERS, Converter
 from covp.graph.tflite.converters.common import options_of
 from covp.graph.tflite.flatbuffer import DAMAGE, SYNONYMS, File, indices
-from covp.graph.tflite.shape_arithmetic import settled
+from covp.graph.tflite.shape_arithmetic import settle
 from covp.graph.tflite.tensors import Tensors
 from covp.graph.tflite.unsigned import adapt, keep_interface
 from covp.graph.tflite.variables import CHANGED_INPUTS, Variables
@@ -150,7 +150,7 @@ class _Subgraph:
             op.attributes = convert(op, options)
             adapt(op, self.tensors.unsigned)
             check_op(op)
-            if self._outputs.isdisjoint(outputs) and settled(op):
+            if self._outputs.isdisjoint(outputs) and settle(op):
                 return None
         except _UnknownOperatorError as error:
             raise ModelError(f"operator {index} is {error}") from None

@@ -77,7 +77,7 @@ class Tensors:
         name = self._names[index]
         shape = tuple(int(raw.Shape(i)) for i in self._file.range(raw.ShapeLength()))
         if raw.Type() == tflite.TensorType.FLOAT16 and self._file.content(raw.Buffer()):
-            return self._widened(raw, name, shape)
+            return self._widen(raw, name, shape)
         if raw.Type() not in _DTYPES:
             kind = _TYPE_NAMES.get(raw.Type(), f"type {raw.Type()}")
             raise ModelError(
@@ -107,7 +107,7 @@ class Tensors:
         values = np.stack([(packed << 4) >> 4, packed >> 4], axis=1).reshape(-1)
         return np.asarray(values[: math.prod(shape)].reshape(shape), np.int8)
 
-    def _widened(self, raw: Any, name: str, shape: tuple[int, ...]) -> Tensor:
+    def _widen(self, raw: Any, name: str, shape: tuple[int, ...]) -> Tensor:
         """A float16 constant as float32; the DEQUANTIZE behind it keeps it as it is."""
         _check_shape(name, shape, np.dtype(np.float32))
         halves = self._data(raw, shape, np.dtype(np.float16))

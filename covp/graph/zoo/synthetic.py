@@ -30,15 +30,15 @@ def rnnoise(net: RandomNetwork) -> Graph:
     one = net.builder.constant(np.array(1.0, np.float32))
     gru = [_Gru(net, state, one) for state in states]
     gru[2].recall()
-    dense = net.dense(_shaped(net, features, (1, _FEATURES)), _VAD)
-    first = _shaped(net, net.builder.add("TANH", dense), (1, 1, _VAD))
+    dense = net.dense(_reshape(net, features, (1, _FEATURES)), _VAD)
+    first = _reshape(net, net.builder.add("TANH", dense), (1, 1, _VAD))
     gru[0].hear(first)
     gru[1].recall()
     gru[0].recall()
     voice = gru[0].step(late=True)
-    gru[1].hear(_joined(net, first, voice, features))
+    gru[1].hear(_concatenate(net, first, voice, features))
     noise = gru[1].step(activation="relu")
-    gru[2].hear(_joined(net, voice, noise, features))
+    gru[2].hear(_concatenate(net, voice, noise, features))
     denoised = gru[2].step()
     gains = _answer(net, denoised, _BANDS)
     activity = _answer(net, voice, 1)
@@ -85,17 +85,17 @@ class _Gru:
         return add("PACK", after, attributes=Pack(0))
 
 
-def _shaped(net: RandomNetwork, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _reshape(net: RandomNetwork, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return net.builder.add("RESHAPE", x, shape=shape)
 
 
-def _joined(net: RandomNetwork, *parts: Tensor) -> Tensor:
+def _concatenate(net: RandomNetwork, *parts: Tensor) -> Tensor:
     return net.builder.add("CONCATENATION", *parts, attributes=Concatenation(2))
 
 
 def _answer(net: RandomNetwork, x: Tensor, units: int) -> Tensor:
-    dense = net.dense(_shaped(net, x, x.shape[1:]), units)
-    return net.builder.add("LOGISTIC", _shaped(net, dense, (1, 1, units)))
+    dense = net.dense(_reshape(net, x, x.shape[1:]), units)
+    return net.builder.add("LOGISTIC", _reshape(net, dense, (1, 1, units)))
 
 
 def resnet(net: RandomNetwork, width: int = 16) -> Graph:

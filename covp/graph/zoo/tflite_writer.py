@@ -35,7 +35,7 @@ def _transpose_conv(op: Op) -> Op:
     return replace(op, inputs=[stated, op.input(1), op.input(0), *op.inputs[2:]])
 
 
-def _grouped(op: Op) -> Op:
+def _group(op: Op) -> Op:
     """A CONV_2D with fewer input channels in its filters than in its image."""
     a = op.attributes
     (top, bottom), (left, right) = a.padding
@@ -43,7 +43,7 @@ def _grouped(op: Op) -> Op:
     return replace(op, kind="CONV_2D", attributes=attributes)
 
 
-_FORMS = {"CONV_ND": _grouped, "TRANSPOSE_CONV": _transpose_conv}
+_FORMS = {"CONV_ND": _group, "TRANSPOSE_CONV": _transpose_conv}
 
 
 RESOURCE = np.dtype(object)

@@ -27,7 +27,7 @@ from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.pointwise.elementwise import emit_elements, plain_schedules
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.errors import ModelError
-from covp.graph.float_scaling import dequantized
+from covp.graph.float_scaling import dequantize
 from covp.graph.graph import Op
 from covp.graph.ops import definition
 
@@ -211,7 +211,7 @@ def _in_float(k: PairStep) -> str:
     """
     every, out = np.arange(256, dtype=np.uint8).view(np.int8), k.op.output
     tables = [
-        c_array(name, dequantized(every, source.scale, source.zero_point), "the value of each byte")
+        c_array(name, dequantize(every, source.scale, source.zero_point), "the value of each byte")
         for name, source in (("first", k.op.input(0)), ("second", k.op.input(1)))
     ]
     sign = {"ADD": "+", "SUB": "-", "MUL": "*"}[k.op.kind]

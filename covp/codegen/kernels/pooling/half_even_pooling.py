@@ -25,7 +25,7 @@ from covp.codegen.kernels.requantize.half_even_ties import ties_text
 from covp.codegen.kernels.window import Window
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.errors import ModelError
-from covp.graph.float_scaling import dequantized
+from covp.graph.float_scaling import dequantize
 from covp.graph.graph import Op
 from covp.graph.ops.half_even import offset_of
 from covp.graph.quantization import activation_range
@@ -201,7 +201,7 @@ def _exact_in_float(op: Op, window: Window) -> str:
     Dequantized bytes come from a table: a product that is added would be fused with the sum.
     """
     offset, every = offset_of(op), np.arange(256, dtype=np.uint8).view(np.int8)
-    values = dequantized(every, op.input(0).scale, op.input(0).zero_point)
+    values = dequantize(every, op.input(0).scale, op.input(0).zero_point)
     return (
         c_array("dequantized", values, "the value of each byte")
         + f"""\

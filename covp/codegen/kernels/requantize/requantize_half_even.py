@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from covp.codegen.kernels.requantize.float24 import ROUNDING
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.kernels.requantize.requantize_proof import Proved
-from covp.graph.float_scaling import rescaled
+from covp.graph.float_scaling import rescale
 
 Array = NDArray[np.int64]
 _MAX_PRESHIFT = 20
@@ -53,7 +53,7 @@ class HalfEvenRequantizer(Requantizer):
         preshift = min(_MAX_PRESHIFT, width - self.bound.bit_length())
         if preshift < 0 or not multiplier.all():
             return None
-        steps = self._step_function(lambda sums: rescaled(sums, factors[:, None]))
+        steps = self._step_function(lambda sums: rescale(sums, factors[:, None]))
         shift = -self.scaling.shift.astype(np.int64)
         return steps.match(multiplier, shift, preshift, half_even=True)
 

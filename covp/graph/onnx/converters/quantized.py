@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from covp.errors import ModelError
-from covp.graph.float_scaling import dequantized, quantized
+from covp.graph.float_scaling import dequantize, quantize
 from covp.graph.graph import Quantization, Rounding, Tensor
 from covp.graph.onnx.converters.quantized_at_run_time import (
     dequantize_by_definition,
@@ -103,7 +103,7 @@ def _table(node: Node, importer: Importer) -> Tensor:
     """The function's results for every byte, as the reader computes constants."""
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
     function = node.attributes["function"]
-    values = dequantized(EVERY_BYTE, *of.one)
+    values = dequantize(EVERY_BYTE, *of.one)
     return lookup(
         node, importer, of, to, _results(function, values, importer), function.node[0].op_type
     )
@@ -135,7 +135,7 @@ def lookup(
 ) -> Tensor:
     """A table of float32 results, quantized."""
     scale, point = to.one
-    results = quantized(values, scale, point, np.dtype(np.int8))
+    results = quantize(values, scale, point, np.dtype(np.int8))
     table = LookupTable(tuple(int(v) for v in results), name)
     source = as_int8(importer, node.input(0), of)
     result = importer.add("LOOKUP_TABLE", source, attributes=table, quantization=to.quantization)

@@ -8,7 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, Pool2D, Softmax
-from covp.graph.float_scaling import dequantized
+from covp.graph.float_scaling import dequantize
 from covp.graph.graph import Rounding, Tensor
 from covp.graph.onnx.converters.quantized import EVERY_BYTE, MICROSOFT, ROUNDING, lookup
 from covp.graph.onnx.converters.reductions import reduced_axes, stated_axes
@@ -122,7 +122,7 @@ def _reduction(node: Node, importer: Importer) -> Tensor:
 @register("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
 def _unary(node: Node, importer: Importer) -> Tensor:
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
-    x = dequantized(EVERY_BYTE, *of.one)
+    x = dequantize(EVERY_BYTE, *of.one)
     if node.kind == "QLinearSigmoid":
         with ieee():
             values = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)

@@ -16,7 +16,7 @@ from covp.graph.ops.windows import ConvND, TransposeConv
 from covp.graph.tflite.converters.common import (
     activation_of,
     constant_integers,
-    dilated,
+    dilated_size,
     image_size,
     options_of,
     padding_of,
@@ -40,7 +40,7 @@ def _conv2d(op: Op, table: Any) -> Conv2D | ConvND:
     options = options_of(tflite.Conv2DOptions, table)
     stride = positive((options.StrideH(), options.StrideW()), "stride")
     dilation = positive((options.DilationHFactor(), options.DilationWFactor()), "dilation")
-    window = dilated(image_size(op.input(1)), dilation)
+    window = dilated_size(image_size(op.input(1)), dilation)
     padding = padding_of(options.Padding(), image_size(op.input(0)), window, stride)
     _narrow_sums(op, options.QuantizedBiasType())
     activation = activation_of(options.FusedActivationFunction())
@@ -81,7 +81,7 @@ def _depthwise(op: Op, table: Any) -> DepthwiseConv2D:
     options = options_of(tflite.DepthwiseConv2DOptions, table)
     stride = positive((options.StrideH(), options.StrideW()), "stride")
     dilation = positive((options.DilationHFactor(), options.DilationWFactor()), "dilation")
-    window = dilated(image_size(op.input(1)), dilation)
+    window = dilated_size(image_size(op.input(1)), dilation)
     padding = padding_of(options.Padding(), image_size(op.input(0)), window, stride)
     channels, outputs = op.input(0).shape[3], op.input(1).shape[3]
     # TFLM takes the multiplier from the shapes too; files may say 0
@@ -130,7 +130,7 @@ def _conv3d(op: Op, table: Any) -> ConvND:
         raise ModelError(f"stride {stride} and dilation {factors} are not positive")
     pads: list[Pair] = [(0, 0)] * 3
     for axis, (extent, step) in enumerate(zip(op.input(0).shape[1:4], stride, strict=True)):
-        window = dilated((weights.shape[axis], 1), (factors[axis], 1))
+        window = dilated_size((weights.shape[axis], 1), (factors[axis], 1))
         one = padding_of(options.Padding(), (extent, 1), window, (step, 1))
         pads[axis] = one.top, one.bottom
     data = np.ascontiguousarray(np.moveaxis(weights.data, 4, 0))
