@@ -43,7 +43,7 @@ def c_float(value: float) -> str:
 
 
 def c_integer(value: int) -> str:
-    """An integer literal; the least number of a type is no minus before a literal in C."""
+    """Return an integer literal; in C the least number of a type cannot be written with a minus."""
     if value == -(2**31):
         return "(-2147483647 - 1)"  # else of type long long
     if value == -(2**63):

@@ -31,7 +31,7 @@ class FileConstants:
         self._scratch: dict[int, tuple[Workspace, Scratch]] = {}
 
     def array(self, stem: str, data: NDArray[Any], taken: Collection[str]) -> str:
-        """The name of an array with this content; ``taken`` names are no option."""
+        """Return the name of an array with this content; it avoids the names in ``taken``."""
         key = stem, data.dtype.str, np.ascontiguousarray(data).tobytes()
         if self._arrays.get(key, "") not in self._names - {*taken}:
             self._arrays[key] = self.name(stem, taken)
@@ -137,7 +137,7 @@ class CallExpressions(ArgumentVisitor[str]):
         written = any(tensor is output for output in self.outputs)
         if not written and not any(tensor is known for known in self.inputs):
             raise AcceleratorError(
-                f"{self.where}: tensor {tensor.name} is no input and no output of the match; "
+                f"{self.where}: tensor {tensor.name} is neither input nor output of the match; "
                 "tensors between its operators need a Workspace"
             )
         return self._parameter("output" if written else "input", tensor)

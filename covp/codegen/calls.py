@@ -88,7 +88,7 @@ def _check(lowered: object, where: str) -> Sequence[Step]:
         raise AcceleratorError(f"{where} must return a CCall or several, not {lowered!r}")
     for step in steps:
         if not isinstance(step, _STEPS):
-            raise AcceleratorError(f"{where} returned {step!r}, which is no CCall")
+            raise AcceleratorError(f"{where} returned {step!r}, which is not a CCall")
         if isinstance(step, CoreKernel) and len(steps) > 1:
             raise AcceleratorError(f"{where}: a CoreKernel is the whole layer, not a part of it")
     return steps
@@ -134,7 +134,7 @@ def startup_calls(backend: AcceleratorBackend) -> Sequence[CCall]:
         raise AcceleratorError(f"{where} must return several CCalls, not {calls!r:.80}")
     for call in calls:
         if not isinstance(call, CCall):
-            raise AcceleratorError(f"{where} gave {call!r}, which is no CCall")
+            raise AcceleratorError(f"{where} gave {call!r}, which is not a CCall")
     return calls
 
 

@@ -67,7 +67,7 @@ def generate(
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
     """
     if name and c_name(name) != name:
-        raise UsageError(f"{name!r} is no C identifier in lower case, such as {c_name(name)!r}")
+        raise UsageError(f"{name!r} is not a lower-case C identifier, such as {c_name(name)!r}")
     platform = load_platform(platform)
     if schedules is not None and not callable(schedules):
         raise UsageError(f"schedules must be a function of an operator, not {shown(schedules)}")

@@ -111,7 +111,7 @@ def _numbers(values: Iterable[int]) -> _Numbers:
 
 
 def _lowest_gap(starts: _Numbers, sizes: _Numbers, size: int) -> int:
-    """The lowest offset at which so many bytes are free between some that are taken."""
+    """Return the lowest offset of enough free bytes between those that are taken."""
     if not starts.size:
         return 0
     order = np.argsort(starts)

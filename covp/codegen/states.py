@@ -81,7 +81,7 @@ class StateCode:
         return text
 
     def _reset(self, number: int, constants: list[str]) -> str:
-        """The statement for one state; a value that is no repeated byte becomes a constant."""
+        """Return a state's statement; a value other than a repeated byte becomes a constant."""
         state = self.states[number]
         raw = np.frombuffer(np.ascontiguousarray(state.initial).tobytes(), np.uint8)
         place = f"arena + {state.tensor.offset}"

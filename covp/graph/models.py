@@ -30,7 +30,7 @@ class ModelFile:
     source: str
 
     def load(self, shapes: Shapes | None = None) -> Graph:
-        """Read the file; the graph knows its source, a zoo model's graph bears the zoo's name.
+        """Read the file; the graph knows its source, a zoo model's graph has the zoo's name.
 
         Args:
             shapes: of inputs by name, for those that the file leaves open.

@@ -21,7 +21,7 @@ from covp.graph.reference import one_thread
 
 Array = NDArray[Any]
 _OFFSET = 128
-"""By which uint8 is more than the int8 that stands for it."""
+"""Difference of a uint8 value and the int8 value that represents it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ _CARRIERS = frozenset({"DEQUANTIZE", "QUANTIZE", "PAD", "RESHAPE", "TRANSPOSE", 
 
 
 def as_signed(value: Array) -> Array:
-    """The int8 values that stand for uint8 ones."""
+    """Return the int8 values that represent uint8 ones."""
     return np.asarray(value ^ np.uint8(_OFFSET)).view(np.int8)
 
 

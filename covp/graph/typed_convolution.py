@@ -323,7 +323,7 @@ def resolve_float(op: Op) -> FloatConv2D:
     """
     a, weights = op.attributes, op.input(1).data
     if weights is None:
-        raise ModelError(f"{op.kind} whose weights {op.input(1).name} are no constant")
+        raise ModelError(f"{op.kind} whose weights {op.input(1).name} are not constant")
     batch, height, width, channels = op.input(0).shape
     depthwise = op.kind == "DEPTHWISE_CONV_2D"
     if not depthwise and weights.shape[3] != channels:

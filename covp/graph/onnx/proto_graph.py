@@ -85,7 +85,7 @@ class ProtoGraph:
         self.graph.node.extend(written.node)
 
     def constant(self, name: str) -> NDArray[Any] | None:
-        """The value of a constant; None for what is none, or cannot be read."""
+        """Return a constant's value; None if it is not constant or cannot be read."""
         tensor = self._constants.get(name)
         try:
             return None if tensor is None else np.asarray(numpy_helper.to_array(tensor))

@@ -95,7 +95,7 @@ def read_onnx(
 
 
 def _validate(stated: onnx.ModelProto, graph: Graph, shapes: Shapes) -> None:
-    """Raises ModelError: integer operators are not what the nodes compute that they stand for."""
+    """Raise ModelError if integer operators differ from the nodes that they replace."""
     try:
         source = _Reader(stated, shapes).graph(graph.name)
     except ModelError:  # of a node that is supported as a part of a pattern only

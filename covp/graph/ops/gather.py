@@ -104,7 +104,7 @@ def wrap(indices: Array, extent: int | Array) -> Array:
 
 
 def _demand_elements(source: Shape, indices: Shape) -> None:
-    """There has to be something to find."""
+    """Check that there is something to find."""
     if 0 in source and 0 not in indices:
         raise ModelError(f"there are {indices} indices for {source}, which has no element")
 

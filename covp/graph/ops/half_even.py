@@ -17,7 +17,7 @@ from covp.graph.ops.definition import Array, given
 from covp.graph.quantization import activation_range
 
 UNSIGNED = 128
-"""What int8 tensors lack to the uint8 ones that they stand for."""
+"""Difference of uint8 tensors and the int8 ones that represent them."""
 
 
 def offset_of(op: Op) -> int:

@@ -184,7 +184,7 @@ def _gate_sum(gate: Gate, x: Array, h: Array, *, wide: bool) -> Array:
 
 
 def _shift_product(product: Array, bits: int, table: bool) -> Array:
-    """A product of two int16 numbers, with so many bits less."""
+    """Shift a product of two int16 numbers right by ``bits``."""
     if table:
         return _clip16(multiply_by_quantized_multiplier(product, *quantize_multiplier(2.0**-bits)))
     return rounding_divide_by_pot(product, bits)

@@ -34,7 +34,7 @@ SUM_BITS = 12
 L2_BITS = 7
 """The output of L2_NORMALIZATION is in units of 2**-7."""
 MOST_SQUARES = 1 << 15
-"""Values of a row whose squares fit 31 bits for sure."""
+"""Largest length of a row whose squares are guaranteed to fit in 31 bits."""
 LOG_2, SQRT_HALF, FOURTH_ROOT_OF_HALF = 1488522236, 1518500250, 1805811301
 QUARTER = 536870912
 ALPHA_N, ALPHA_D, ALPHA_I, ALPHA_F = 117049297, 127690142, 1057819769, 638450708
@@ -45,7 +45,7 @@ def check_squares(op: Op) -> None:
     """Raises ModelError for a row whose sum of squares may leave 31 bits."""
     depth = op.input(0).shape[-1]
     if depth > MOST_SQUARES:
-        raise ModelError(f"a row of {depth} values; {MOST_SQUARES} are the most")
+        raise ModelError(f"a row of {depth} values; at most {MOST_SQUARES} are supported")
 
 
 def l2_normalization(op: Op, x: Array) -> Array:

@@ -108,7 +108,7 @@ class Tensors:
         return np.asarray(values[: math.prod(shape)].reshape(shape), np.int8)
 
     def _widen(self, raw: Any, name: str, shape: tuple[int, ...]) -> Tensor:
-        """A float16 constant as float32; the DEQUANTIZE behind it keeps it as it is."""
+        """Return a float16 constant as float32; the DEQUANTIZE after it keeps it as it is."""
         _check_shape(name, shape, np.dtype(np.float32))
         halves = self._data(raw, shape, np.dtype(np.float16))
         assert halves is not None
@@ -124,7 +124,7 @@ class Tensors:
 
 def _check_shape(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if len(shape) > _MOST_AXES:
-        raise ModelError(f"tensor {name} has {len(shape)} axes; {_MOST_AXES} are the most")
+        raise ModelError(f"tensor {name} has {len(shape)} axes; at most {_MOST_AXES} are supported")
     if any(extent < 0 for extent in shape):
         raise ModelError(f"tensor {name} has a dynamic shape {shape}; fix it when converting")
     if math.prod(shape) * dtype.itemsize >= 2**31:

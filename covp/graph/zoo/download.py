@@ -14,9 +14,9 @@ from covp.errors import CovpError
 TIMEOUT = 30
 """Seconds without an answer before a download is given up."""
 MOST_SECONDS = 900
-"""Of a whole download: a server that sends a byte now and then is not waited for."""
+"""Seconds for a whole download: a server that sends a byte now and then is not waited for."""
 MOST_BYTES = 1 << 28
-"""Of a file; what goes on sending does not fill the memory."""
+"""Largest size of a file; a server that never stops sending does not fill the memory."""
 
 
 def download(url: str, path: Path, sha256: str) -> None:

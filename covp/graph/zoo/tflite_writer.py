@@ -211,7 +211,7 @@ class _Writer:
                 Version=1,
             )
         if number is None:
-            raise ValueError(f"{kind} is no operator of TFLite")
+            raise ValueError(f"{kind} is not a TFLite operator")
         # readers of before 2021 know the one-byte field only
         return self._table(
             "OperatorCode",

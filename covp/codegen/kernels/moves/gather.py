@@ -174,7 +174,7 @@ def _scatter(request: KernelRequest, updates: list[str]) -> LayerCode:
 
 @kernel("REVERSE_SEQUENCE", *ELEMENT_TYPES)
 def emit_reverse_sequence(request: KernelRequest) -> LayerCode:
-    """Each step of each sequence; what is behind both axes is copied as one run."""
+    """Emit each step of each sequence; the elements after both axes are copied as one run."""
     op, a = request.op, request.op.attributes
     shape = op.input(0).shape
     steps = shape[a.time_axis]

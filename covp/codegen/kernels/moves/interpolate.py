@@ -14,7 +14,7 @@ from covp.graph.ops.interpolate import ResizeTaps
 
 @kernel("INTERPOLATE", "float32")
 def emit_interpolate(request: KernelRequest) -> LayerCode:
-    """Each output element is a weighed sum; the elements behind the axis lie together."""
+    """Emit weighted sums; the elements after the axis lie together."""
     op, axis = request.op, request.op.attributes.axis
     shape, (size, taps) = op.input(0).shape, op.input(1).shape
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])

@@ -51,7 +51,7 @@ def emit_half_even_average(request: KernelRequest) -> LayerCode:
     together = schedule["channels"]
     area = window.size[0] * window.size[1]
     if area > _MOST:
-        raise ModelError(f"{op.name}: an average of {area} pixels, {_MOST} are the most")
+        raise ModelError(f"{op.name}: averages over {area} pixels; at most {_MOST} are supported")
     shift = _shift(op, area)
     steps = [_step(op, count, shift) for count in range(1, area + 1)]
     limits = activation_range(

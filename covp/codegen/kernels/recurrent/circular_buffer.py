@@ -1,4 +1,4 @@
-"""CIRCULAR_BUFFER: old rows move up, new ones are copied behind them."""
+"""CIRCULAR_BUFFER: old rows move up, new ones are copied after them."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ static inline int32_t times(int32_t a, int32_t b)
 
 
 def _exponential(integer_bits: int) -> str:
-    """exp of a negative number with so many integer bits, or of 0."""
+    """Return exp of a negative number with that many integer bits, or of 0."""
     fraction = 15 - integer_bits
     quarter = 1 << (fraction - 2)
     middle, third = constant(EXP_MINUS_ONE_EIGHTH, 16), constant(ONE_THIRD, 16)

@@ -60,7 +60,7 @@ def _exponent(node: Node) -> int:
 
 
 def pooled_size(node: Node, space: Sequence[int], g: Geometry) -> tuple[int, ...]:
-    """The output's extents; with ceil_mode no window starts in the padding behind the image."""
+    """Return the output's extents; with ceil_mode no window starts in padding after the image."""
     size = []
     for axis, extent in enumerate(space):
         (before, after), stride = g.pads[axis], g.stride[axis]

@@ -121,7 +121,7 @@ def _results(
     model = importer.read(onnx.helper.make_model(graph, opset_imports=[opset]))
     result = model.ops[-1].input(0).data
     if result is None or result.shape != values.shape:
-        raise ModelError(f"{function.node[0].op_type} is no function of one value")
+        raise ModelError(f"{function.node[0].op_type} is not a function of one value")
     return result
 
 

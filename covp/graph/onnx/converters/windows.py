@@ -77,7 +77,7 @@ def geometry(
 
 
 def split_padding(total: int, auto: str) -> Pair:
-    """Padding of so many elements before and after; the odd one is where ``auto`` says."""
+    """Split ``total`` into padding before and after; the odd element is where ``auto`` says."""
     before = int((total + (auto == "SAME_LOWER")) / 2)  # cut, as C divides
     return before, total - before
 
@@ -93,7 +93,9 @@ def channels_last(importer: Importer, image: Tensor) -> Tensor:
     """(batch, channels, *space) to (batch, *space, channels)."""
     rank = len(image.shape)
     if rank < 3:
-        raise ModelError(f"shape {image.shape} is no image: batch, channels and space are needed")
+        raise ModelError(
+            f"shape {image.shape} is not an image: batch, channels and space are needed"
+        )
     return importer.transpose(image, (0, *range(2, rank), 1))
 
 
