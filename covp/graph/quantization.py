@@ -126,18 +126,18 @@ def activation_range(
     """
     info = np.iinfo(dtype)
 
-    def stored(real: float) -> int:
+    def store(real: float) -> int:
         value = np.float32(real) / np.float32(scale)
         rounded = math.floor(abs(float(value)) + 0.5) * (1 if value >= 0 else -1)
         return zero_point + rounded
 
     low, high = int(info.min), int(info.max)
     if activation == "relu":
-        return max(low, stored(0.0)), high
+        return max(low, store(0.0)), high
     if activation == "relu6":
-        return max(low, stored(0.0)), min(high, stored(6.0))
+        return max(low, store(0.0)), min(high, store(6.0))
     if activation == "relu_n1_to_1":
-        return max(low, stored(-1.0)), min(high, stored(1.0))
+        return max(low, store(-1.0)), min(high, store(1.0))
     return low, high
 
 

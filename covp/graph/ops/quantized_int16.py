@@ -37,15 +37,15 @@ def interpolation_table(op: Op) -> Array:
     step = (high - low) / _SINGLE(STEPS)
     i = np.arange(STEPS, dtype=_SINGLE)
 
-    def scaled(x: Array) -> Array:
+    def scale(x: Array) -> Array:
         value = INTERPOLATED[op.kind](op, x.astype(np.float64)).astype(_SINGLE)
         return np.asarray(value * inverse)
 
-    left = _round_half_away(scaled(low + i * step))
-    middle = _round_half_away(scaled(low + i * step + step / _SINGLE(2)))
-    interpolated = _round_half_away((scaled(low + (i + _SINGLE(1)) * step) + left) / _SINGLE(2))
+    left = _round_half_away(scale(low + i * step))
+    middle = _round_half_away(scale(low + i * step + step / _SINGLE(2)))
+    interpolated = _round_half_away((scale(low + (i + _SINGLE(1)) * step) + left) / _SINGLE(2))
     samples = left - _round_half_away((interpolated - middle) / _SINGLE(2))
-    table = np.concatenate([samples, _round_half_away(scaled(np.array([high], _SINGLE)))])
+    table = np.concatenate([samples, _round_half_away(scale(np.array([high], _SINGLE)))])
     # of what is out of range nothing but its side is left
     return np.asarray(np.clip(np.nan_to_num(table, nan=MAX), MIN, MAX).astype(np.int64))
 
