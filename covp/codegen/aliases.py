@@ -19,7 +19,7 @@ def first_names(graph: Graph) -> dict[int, str]:
 
 
 def aliases(graph: Graph) -> frozenset[Op]:
-    """The operators whose output is their input's memory; others of `ALIASES` copy it.
+    """Return the operators whose output is their input's memory; others of `ALIASES` copy it.
 
     A state's memory changes with the inference, hence what it was is copied where it is a result;
     so is a constant that a state becomes.

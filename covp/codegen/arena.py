@@ -65,7 +65,7 @@ class ArenaPlan:
         return table[id(item)].offset
 
     def describe(self, tensor: Tensor) -> ProgramTensor:
-        """The tensor as the session needs it."""
+        """Return the tensor as the session needs it."""
         if id(tensor) not in self._buffers:
             raise _constant(tensor)
         return ProgramTensor(
@@ -81,7 +81,7 @@ class ArenaPlan:
         return Buffer(name, nbytes, step, step, begins=begins, ends=ends)
 
     def _allocate(self, op: Op, layers: Sequence[LayerCode], written: dict[int, int]) -> None:
-        """A buffer for each output that a layer writes; an alias has its input's."""
+        """Allocate a buffer for each output that a layer writes; an alias has its input's."""
         for tensor in op.outputs:
             if id(tensor) in written:
                 self._own(tensor, written[id(tensor)])
@@ -163,7 +163,7 @@ class ArenaPlan:
         return True
 
     def _reads(self, layer: LayerCode, buffer: Buffer) -> list[Argument]:
-        """The arguments of a layer that it reads from a buffer."""
+        """Return the arguments of a layer that it reads from a buffer."""
         arguments = layer.arguments.values()
         return [a for a in arguments if self._buffers.get(id(a)) is buffer]
 

@@ -41,7 +41,7 @@ def assemble(
     layers: Sequence[LayerCode],
     plan: OverlapPlan | None = None,
 ) -> Program:
-    """The program of a graph whose layers are written.
+    """Return the program of a graph whose layers are written.
 
     Args:
         graph: as the model states it.

@@ -28,12 +28,12 @@ of bits, but cppcheck warns of 31 alone. A comparison is one instruction more wi
 
 
 def c_type(dtype: np.dtype[Any]) -> str:
-    """The C type of a numpy dtype."""
+    """Return the C type of a numpy dtype."""
     return _TYPES[dtype.name]
 
 
 def c_float(value: float) -> str:
-    """A float literal that reads back as the same float32 (hexadecimal, exact)."""
+    """Return a float literal that reads back as the same float32 (hexadecimal, exact)."""
     single = float(np.float32(value))
     if np.isinf(single):
         return "-__builtin_inff()" if single < 0 else "__builtin_inff()"
@@ -54,12 +54,12 @@ def c_integer(value: int) -> str:
 
 
 def c_comment(text: str) -> str:
-    """A comment; names from a model may hold what would begin or end one."""
+    """Return a comment; names from a model may hold what would begin or end one."""
     return f"/* {text.replace('*/', '* /').replace('/*', '/ *')} */"
 
 
 def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
-    """A static constant array with its initializer, 4-byte aligned, row-major.
+    """Return a static constant array with its initializer, 4-byte aligned, row-major.
 
     The alignment lets kernels read small elements a word at a time.
 

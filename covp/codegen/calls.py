@@ -38,7 +38,7 @@ _STEPS = (CCall, Requantize, CoreKernel)
 
 
 def emit_calls(placement: Placement, core: Core, function: str) -> LayerCode:
-    """The C of one offloaded layer under a function name.
+    """Emit the C of one offloaded layer under a function name.
 
     Raises:
         AcceleratorError: the backend's lowering broke its contract; the text names the layer.
@@ -68,7 +68,7 @@ def split_of(steps: Sequence[Step]) -> str:
 
 
 def lower_placement(placement: Placement) -> Sequence[Step]:
-    """The steps of an offloaded layer, checked.
+    """Return the steps of an offloaded layer, checked.
 
     Raises:
         AcceleratorError: the backend's lowering broke its contract; the text names the layer.
@@ -104,7 +104,7 @@ class StartupCode:
 
     @classmethod
     def of(cls, backends: Sequence[AcceleratorBackend]) -> StartupCode:
-        """The calls of all backends, in order.
+        """Return the calls of all backends, in order.
 
         Raises:
             AcceleratorError: one of them is no call with constants.
@@ -172,7 +172,7 @@ class CallFile:
         return expressions.arguments
 
     def source(self) -> str:
-        """The text."""
+        """Return the text."""
         shapes = ["x".join(map(str, t.shape)) for t in (self.op.input(0), self.op.output)]
         headline = f"{self.op.name}: {self.op.kind} {' -> '.join(shapes)} on {self.target}"
         return "\n".join(
@@ -186,7 +186,7 @@ class CallFile:
         )
 
     def _requantize(self, step: Requantize, expressions: CallExpressions) -> list[str]:
-        """A loop over the channels with their constants in registers, over the pixels inside."""
+        """Return a loop over channels, with constants in registers, around one over pixels."""
         channels = step.multiplier.size
         scaling = Scaling(step.multiplier, step.shift, step.zero_point, step.clamp)
         requantizer = TflmRequantizer(self.core, scaling, step.bound)

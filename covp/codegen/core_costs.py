@@ -27,7 +27,7 @@ Measure = Callable[[Program], Sequence[int | None] | None]
 
 
 def layer_function(prefix: str, index: int, op: Op) -> str:
-    """The name of the C function of the layer with an index."""
+    """Return the name of the C function of the layer with an index."""
     return f"{prefix}_{index:02d}_{c_name(op.kind)}"
 
 
@@ -74,7 +74,7 @@ class SimulatedCosts:
         return self._cycles(Graph(self.prefix, [sums], [ops[-1].output], ops), layers, True)
 
     def _requantization(self, step: Requantize, sums: Tensor, index: int) -> LayerCode:
-        """A step as a layer."""
+        """Return a step as a layer."""
         made = step.output
         output = Tensor(f"output_{index}", made.shape, made.dtype, made.quantization)
         op = Op("QUANTIZE", f"requantization_{index}", [sums], [output])
@@ -101,7 +101,7 @@ class SimulatedCosts:
 
 
 def _part_of(graph: Graph, layers: Sequence[LayerCode]) -> Graph:
-    """The operators of some layers; what others write or a state holds is an input."""
+    """Return the operators of some layers; what others write or a state holds is an input."""
     free, own = aliases(graph), {layer.op for layer in layers}
     made: set[int] = set()
     ops: list[Op] = []

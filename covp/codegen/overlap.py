@@ -43,7 +43,7 @@ class OverlapPlan:
 
 
 def one_after_the_other(layers: Sequence[Sequence[PartCode]]) -> tuple[Action, ...]:
-    """All ``layers``' parts in their order, each unit waited for at once."""
+    """Return all ``layers``' parts in their order, each unit waited for at once."""
     found: list[Action] = []
     for number, parts in enumerate(layers):
         for position, part in enumerate(parts):

@@ -88,7 +88,7 @@ class _Arena:
         return total, offsets
 
     def _alive_with(self, index: int, offsets: _Numbers) -> _Numbers:
-        """The buffers that are placed and share a step with one: `Buffer.overlaps`."""
+        """Return the buffers that are placed and share a step with one: `Buffer.overlaps`."""
         first, last = int(self._first[index]), int(self._last[index])
         if self._has_orders:
             low, high = 0, len(offsets)

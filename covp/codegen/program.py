@@ -208,7 +208,7 @@ class AcceleratorInstance:
         return (self.name, self.spec, type(mine)) == (other.name, other.spec, type(theirs))
 
     def make(self) -> Any:
-        """A new hardware model, for the bus at ``base``: a peripheral or an instruction unit.
+        """Make a hardware model for the bus at ``base``: a peripheral or an instruction unit.
 
         Raises:
             AcceleratorError: the backend gives none.
@@ -280,7 +280,7 @@ class Program:
         return sum(state.tensor.nbytes for state in self.states)
 
     def reference(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The outputs that are expected: the graph in numpy, with TFLM's arithmetic.
+        """Return the outputs that are expected: the graph in numpy, with TFLM's arithmetic.
 
         States have their initial values; `executor` keeps them.
 
@@ -293,7 +293,7 @@ class Program:
         return run_reference(self.graph, inputs)
 
     def executor(self) -> ReferenceExecutor:
-        """The graph in numpy, for several inferences one after the other."""
+        """Return the graph in numpy, for several inferences one after the other."""
         return ReferenceExecutor(self.graph)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ class StateCode:
 
     @staticmethod
     def of(name: str, states: Sequence[State], memory: ArenaPlan) -> StateCode:
-        """The code for the states of a graph whose memory is planned."""
+        """Return the code for the states of a graph whose memory is planned."""
         places = [
             (memory.offset(s.before), memory.offset(s.after), s.before.nbytes) for s in states
         ]

@@ -83,7 +83,7 @@ class Arithmetic:
 
     @staticmethod
     def of(op: Op) -> Arithmetic:
-        """The arithmetic of an operator."""
+        """Return the arithmetic of an operator."""
         source, result = _source(op), op.output
         second = op.inputs[1] if len(op.inputs) > 1 else None
         packed = second is not None and second.bits == 4
@@ -118,7 +118,7 @@ class Arithmetic:
         zero_point: int,
         clamp: tuple[int, int],
     ) -> Scaling:
-        """The numbers of a layer.
+        """Return the numbers of a layer.
 
         Args:
             fixed: per channel multiplier and shift in TFLM's arithmetic.
@@ -173,7 +173,7 @@ Reference = Callable[[Op, Sequence[Array | None]], list[Array]]
 
 
 def by_rule(usual: Reference, half_even: Reference) -> Reference:
-    """A reference that is another algorithm where ties go to even."""
+    """Return a reference that is another algorithm where ties go to even."""
 
     def reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
         chosen = half_even if _rule(op) == "half even" else usual
@@ -183,7 +183,7 @@ def by_rule(usual: Reference, half_even: Reference) -> Reference:
 
 
 def whose(graph: Graph) -> str:
-    """The libraries whose arithmetic a network follows: "TFLite Micro's and LiteRT's".
+    """Return the libraries whose arithmetic a network follows: "TFLite Micro's and LiteRT's".
 
     Empty where nothing is quantized.
     """

@@ -61,14 +61,14 @@ class Deviation:
         return f"by {much} in {self.differ:,} of {self.elements:,} elements"
 
     def and_other(self, other: Deviation) -> Deviation:
-        """Both together: all elements, the largest difference, no rule where one has none."""
+        """Merge both: all elements, the largest difference, no rule where one has none."""
         first, _ = sorted((self, other), key=lambda found: (found.rule is not None, -found.steps))
         differ, elements = self.differ + other.differ, self.elements + other.elements
         return replace(first, differ=differ, elements=elements, steps=max(self.steps, other.steps))
 
 
 def expected_values(graph: Graph, found: Mapping[str, Array]) -> dict[str, Array]:
-    """The tensors of a graph that an oracle knows, by name, as the graph stores them.
+    """Return the tensors of a graph that an oracle knows, by name, as the graph stores them.
 
     Args:
         graph: int8 may stand there for the source's uint8.
@@ -117,7 +117,7 @@ def compare(
     rules: Iterable[Rule],
     dynamic: bool = False,
 ) -> Iterator[Deviation]:
-    """The deviation of a region, if there is one.
+    """Yield the deviation of a region, if there is one.
 
     Args:
         region: that computes.
@@ -157,7 +157,7 @@ def compare(
 
 
 def _telling_kinds(source: Region) -> frozenset[str]:
-    """The kinds of a region's operators without clamps that the result's range implies.
+    """Return the kinds of a region's operators without clamps that the result's range implies.
 
     onnxruntime drops those before it looks for patterns: see `quantized_values.is_fused`.
     """
@@ -197,7 +197,7 @@ def _theirs(
 
 
 def _nearby(region: Region, values: Mapping[str, Array]) -> Iterator[Array]:
-    """The target with some GATHERs, one for each axis of a Resize, by their other indices."""
+    """Yield the target with some GATHERs, one for each axis of a Resize, by their other indices."""
     resized = [op for op in region.ops if getattr(op.attributes, "nearby", ())]
     for chosen in product((False, True), repeat=min(len(resized), _MOST_AXES)):
         other: dict[int, Op] = {}
@@ -210,7 +210,7 @@ def _nearby(region: Region, values: Mapping[str, Array]) -> Iterator[Array]:
 
 
 def _distance(got: Array, wanted: Array) -> float:
-    """The largest difference, see `Deviation.steps`."""
+    """Return the largest difference, see `Deviation.steps`."""
     with np.errstate(all="ignore"):
         away = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
     if wanted.dtype.kind != "f":
@@ -220,7 +220,7 @@ def _distance(got: Array, wanted: Array) -> float:
 
 
 def _exact(source: Region, values: Mapping[str, Array]) -> Array | None:
-    """The real values that a QUANTIZE rounds, with sums in double precision where that is known."""
+    """Return the values that a QUANTIZE rounds, with sums in double precision where known."""
     last = source.ops[-1]
     if last.kind != "QUANTIZE" or last.input(0).dtype != np.float32:
         return None

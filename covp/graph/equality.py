@@ -33,7 +33,7 @@ def differences(got: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def relative_error(got: NDArray[Any], wanted: NDArray[Any]) -> float:
-    """The largest difference of floats, as a share of the largest finite expected magnitude.
+    """Return the largest difference of floats, as a share of the largest finite expected magnitude.
 
     0 for integers. Elements that are not finite in either array do not count.
 

@@ -136,7 +136,7 @@ class Op:
         return self.outputs[0]
 
     def input(self, position: int) -> Tensor:
-        """The input at a position that is not optional."""
+        """Return the input at a position that is not optional."""
         tensor = self.inputs[position]
         if tensor is None:
             raise ValueError(f"{self.name}: input {position} is missing")
@@ -254,9 +254,9 @@ class Graph:
         yield from fresh(self.results)
 
     def producer(self, tensor: Tensor) -> Op | None:
-        """The operator that writes the tensor; None for inputs and constants."""
+        """Return the operator that writes the tensor; None for inputs and constants."""
         return next((op for op in self.ops if tensor in op.outputs), None)
 
     def consumers(self, tensor: Tensor) -> list[Op]:
-        """The operators that read the tensor, in order."""
+        """Return the operators that read the tensor, in order."""
         return [op for op in self.ops if tensor in op.inputs]

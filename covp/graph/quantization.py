@@ -23,7 +23,7 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
 @lru_cache(maxsize=8192)  # the channels of a model are resolved again for every input
 def quantize_multiplier(real: float) -> tuple[int, int]:
-    """A real factor as (multiplier, shift): real = multiplier / 2**31 * 2**shift.
+    """Return a real factor as (multiplier, shift): real = multiplier / 2**31 * 2**shift.
 
     ``multiplier`` is 0 or in [2**30, 2**31); ``shift`` is positive to the left. As
     QuantizeMultiplier: round half away from zero, factors below 2**-31 become zero.
@@ -106,7 +106,7 @@ MOST_REDUCED_SHIFT = 7
 
 
 def reduced_multiplier(multiplier: ArrayLike) -> NDArray[np.int64]:
-    """A multiplier of 31 bits rounded to 15."""
+    """Return a multiplier of 31 bits rounded to 15."""
     value = np.asarray(multiplier, np.int64)
     return np.where(value < 0x7FFF0000, (value + (1 << 15)) >> 16, 0x7FFF)
 
@@ -114,7 +114,7 @@ def reduced_multiplier(multiplier: ArrayLike) -> NDArray[np.int64]:
 def activation_range(
     activation: str, scale: float, zero_point: int, dtype: np.dtype[Any]
 ) -> tuple[int, int]:
-    """The clamp of a fused activation in stored units: CalculateActivationRangeQuantized.
+    """Return the clamp of a fused activation in stored units: CalculateActivationRangeQuantized.
 
     Args:
         activation: "none", "relu", "relu6" or "relu_n1_to_1".
@@ -142,7 +142,7 @@ def activation_range(
 
 
 def float_activation_range(activation: str) -> tuple[float, float]:
-    """The clamp of a fused activation in float: CalculateActivationRange."""
+    """Return the clamp of a fused activation in float: CalculateActivationRange."""
     return {
         "relu": (0.0, math.inf),
         "relu6": (0.0, 6.0),

@@ -73,7 +73,7 @@ def _foreign(path: Path) -> tuple[str, str] | None:
 
 
 def read_model(path: Path, shapes: Shapes | None = None) -> Graph:
-    """The graph in a model file; one of an unknown suffix is read as TFLite.
+    """Return the graph in a model file; one of an unknown suffix is read as TFLite.
 
     Args:
         path: of the file.

@@ -40,7 +40,7 @@ class ReferenceExecutor:
         self.states: dict[str, Array] = {state.name: state.initial for state in self.graph.states}
 
     def run(self, *inputs: Array) -> list[Array]:
-        """The outputs of the next inference, as of `run_reference`."""
+        """Return the outputs of the next inference, as of `run_reference`."""
         values = run_all(self.graph, inputs, self.states)
         self.states = states_after(self.graph, values)
         return [values[tensor.name] for tensor in self.graph.outputs]
@@ -49,7 +49,7 @@ class ReferenceExecutor:
 def run_reference(
     graph: Graph, inputs: Sequence[Array], states: Mapping[str, Array] = _FROM_THE_START
 ) -> list[Array]:
-    """The graph's outputs, in order.
+    """Return the graph's outputs, in order.
 
     Args:
         inputs: one array per input, of its shape and dtype.

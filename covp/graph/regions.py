@@ -121,7 +121,7 @@ class Regions:
 
 
 def _twins(graph: Graph, known: Container[str]) -> Iterator[tuple[int, Tensor]]:
-    """The ids of int8 tensors, each with the known uint8 tensor of the same values."""
+    """Yield the ids of int8 tensors, each with the known uint8 tensor of the same values."""
     made = [op for op in graph.ops if op.kind == "QUANTIZE"]
     results: dict[int, list[Tensor]] = {}
     for op in made:
@@ -142,7 +142,7 @@ def _lacks_the_offset(one: Tensor, other: Tensor) -> bool:
 
 
 def align(one: Regions, first: Tensor, other: Regions, second: Tensor) -> tuple[Region, Region]:
-    """The regions of one tensor in two graphs that begin at the same known tensors.
+    """Return the regions of one tensor in two graphs that begin at the same known tensors.
 
     A known tensor that one of them does not read may be computed from those that it does: values
     of both would have to fit each other.

@@ -34,7 +34,7 @@ def wrong_rewrite(
     rules: Iterable[Rule] = (),
     names: Container[str] | None = None,
 ) -> Deviation | None:
-    """The first tensor that two graphs of one model compute differently.
+    """Return the first tensor that two graphs of one model compute differently.
 
     Args:
         before: the graph that was rewritten.
@@ -104,7 +104,7 @@ def _from_inputs(
 
 
 def _shared_tensors(before: Graph, after: Graph, names: Container[str] | None) -> dict[str, Tensor]:
-    """The tensors of the first graph that the second one has as well, by name."""
+    """Return the tensors of the first graph that the second one has as well, by name."""
     forms = {t.name: (t.shape, t.dtype) for t in after.tensors() if t.data is None}
     found = {
         tensor.name: tensor

@@ -254,5 +254,5 @@ FUSED = (
 
 
 def rules_of(oracle: Oracle) -> list[Rule]:
-    """The rules that are about a library."""
+    """Return the rules that are about a library."""
     return [rule for rule in RULES if rule.oracle == oracle]

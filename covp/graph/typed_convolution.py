@@ -105,7 +105,7 @@ class FloatConv2D(Convolution):
 
 
 def resolve(op: Op) -> QuantizedConv2D:
-    """The integers of an int8 or int16 CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED.
+    """Return the integers of an int8 or int16 CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED.
 
     Raises:
         ModelError: the operator is of another kind, its weights are not constant int8, or they
@@ -316,7 +316,7 @@ def _factors(op: Op, channels: int) -> tuple[list[tuple[int, int]], NDArray[np.f
 
 
 def resolve_float(op: Op) -> FloatConv2D:
-    """The numbers of a float32 CONV_2D or DEPTHWISE_CONV_2D.
+    """Return the numbers of a float32 CONV_2D or DEPTHWISE_CONV_2D.
 
     Raises:
         ModelError: its weights are not constant, or it has groups.

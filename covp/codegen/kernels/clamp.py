@@ -26,5 +26,5 @@ def clamp(core: Core, name: str, low: int, high: int) -> str:
 
 
 def clamp_includes(core: Core, low: int, high: int) -> str:
-    """The header that `clamp` needs, or nothing."""
+    """Return the header that `clamp` needs, or nothing."""
     return "#include <arm_acle.h>" if _saturates(core, low, high) else ""

@@ -67,7 +67,7 @@ class LoopNest:
         return LoopNest(tuple(kept), {name: tuple(step) for name, step in steps.items()})
 
     def inside(self) -> LoopNest:
-        """The same loops with other index names, for use inside another nest."""
+        """Return the same loops with other index names, for use inside another nest."""
         return replace(self, indices="pqrstu")
 
     def at(self, name: str, ahead: int = 0, start: int = 0) -> str:
@@ -88,7 +88,7 @@ class LoopNest:
         return " + ".join(terms).replace("+ -", "- ")
 
     def unroll(self, most: int = 4) -> int:
-        """The largest unroll, up to ``most``, that divides the innermost loop."""
+        """Return the largest unroll, up to ``most``, that divides the innermost loop."""
         return next(n for n in range(most, 0, -1) if self.divides_into(n))
 
     def divides_into(self, unroll: int) -> bool:

@@ -88,7 +88,7 @@ class WindowND:
         ]
 
     def _limits(self, axis: int) -> list[str]:
-        """The place of the window, first and last tap (of transposed ones: image element)."""
+        """Return a window's place, first and last tap (of transposed ones: image element)."""
         extent, stride, step = self.source[axis + 1], self.stride[axis], self.dilation[axis]
         start, first, last = f"start{axis}", f"first{axis}", f"last{axis}"
         reach = (self.size[axis] - 1) * step

@@ -75,7 +75,7 @@ _UNARY = frozenset(
 
 
 def with_integers(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its patterns replaced; itself where there is none or a node is malformed."""
+    """Return the model with patterns replaced; itself if it has none or a node is malformed."""
     if not any(node.op_type == "DequantizeLinear" for node in model.graph.node):
         return model
     changed = onnx.ModelProto()
@@ -103,7 +103,7 @@ def fuse_qdq(graph: ProtoGraph) -> None:
 
 
 def _fuse(graph: ProtoGraph, last: onnx.NodeProto) -> None:
-    """The pattern that ends with a QuantizeLinear, if there is one."""
+    """Fuse the pattern that ends with a QuantizeLinear, if there is one."""
     result = graph.quantized_output(last)
     node = graph.only_producer(last.input[0])
     if result is None or node is None:
@@ -230,7 +230,7 @@ def _unary(kind: str) -> Pattern:
 
 
 def _reduction(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-    """A sum or mean of integers, which no order of additions changes."""
+    """Return a sum or mean of integers, which no order of additions changes."""
     source = graph.quantized_source(node.input[0])
     if source is None or not source.per_tensor or not graph.all_constant(node.input[1:]):
         return None
@@ -254,7 +254,7 @@ def _concat(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeP
 
 
 def _move(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-    """The operator on integers; a requantization after it where the parameters differ.
+    """Return the operator on integers; a requantization after it where the parameters differ.
 
     Several such operators in a row are one chain from DequantizeLinear to QuantizeLinear.
     """
@@ -296,7 +296,7 @@ def _computes(graph: ProtoGraph, node: onnx.NodeProto) -> bool:
 
 
 def _table(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-    """A function of one value: the nodes are kept for its 256 results."""
+    """Return a function of one value: the nodes are kept for its 256 results."""
     source = graph.quantized_source(node.input[0])
     if source is None or not source.per_tensor or not graph.all_constant(node.input[1:]):
         return None

@@ -67,7 +67,7 @@ class Importer:
         quantization: Quantization | None = None,
         rounding: Rounding = TFLM,
     ) -> Tensor:
-        """An operator with one output, or the result where all inputs are constant.
+        """Return an operator with one output, or the result where all inputs are constant.
 
         Args:
             kind: of `covp.graph.ops`.
@@ -149,13 +149,13 @@ class Importer:
     def constant(
         self, data: NDArray[Any], name: str = "", quantization: Quantization | None = None
     ) -> Tensor:
-        """A constant; without a name it is called after the node being converted."""
+        """Return a constant; without a name it is called after the node being converted."""
         array = np.ascontiguousarray(data).reshape(np.shape(data))
         label = self.unique(name or f"{self.label}_constant")
         return Tensor(label, array.shape, array.dtype, quantization, array)
 
     def reshape(self, source: Tensor, shape: Sequence[int]) -> Tensor:
-        """The tensor in another shape; itself where it has it."""
+        """Return the tensor in another shape; itself where it has it."""
         if source.shape == tuple(shape):
             return source
         return self.add("RESHAPE", source, shape=shape, quantization=source.quantization)
@@ -173,7 +173,7 @@ class Importer:
         )
 
     def unique(self, name: str) -> str:
-        """The name, or one made from it that no tensor has yet."""
+        """Return the name, or one made from it that no tensor has yet."""
         return _unused_name(name, self._names)
 
     def rename(self, tensor: Tensor, name: str) -> None:
@@ -183,7 +183,7 @@ class Importer:
             tensor.name = name
 
     def graph(self, name: str, inputs: list[Tensor], outputs: list[tuple[str, Tensor]]) -> Graph:
-        """The graph; outputs that are inputs, constants or another output get memory of their own.
+        """Return the graph; outputs that are inputs, constants or other outputs get own memory.
 
         Args:
             name: of the graph.

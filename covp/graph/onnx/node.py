@@ -42,14 +42,14 @@ class Node:
     stated: Sequence[tuple[int, ...] | None] = ()
 
     def input(self, position: int) -> Tensor:
-        """An input that is not optional. Raises ModelError where it is missing."""
+        """Return an input that is not optional. Raises ModelError where it is missing."""
         tensor = self.optional(position)
         if tensor is None:
             raise ModelError(f"input {position} is missing")
         return tensor
 
     def optional(self, position: int) -> Tensor | None:
-        """An input; None where it is left out."""
+        """Return an input; None where it is left out."""
         return self.inputs[position] if position < len(self.inputs) else None
 
     def wants(self, position: int) -> bool:
@@ -57,7 +57,7 @@ class Node:
         return position < len(self.outputs) and bool(self.outputs[position])
 
     def stated_shape(self, what: str) -> tuple[int, ...]:
-        """The first output's shape as the model states it.
+        """Return the first output's shape as the model states it.
 
         Args:
             what: would give the shape if it were constant, for the error.
@@ -74,11 +74,11 @@ class Node:
         return shape
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An attribute; ``default`` where the node does not have it."""
+        """Return an attribute; ``default`` where the node does not have it."""
         return self.attributes.get(name, default)
 
     def constant(self, position: int, what: str) -> NDArray[Any]:
-        """The value of an input that has to be known at compile time.
+        """Return the value of an input that has to be known at compile time.
 
         Args:
             position: of the input.

@@ -24,7 +24,7 @@ MOST_NODES = 100_000
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same network without functions, of an opset from `OLDEST` on.
+    """Return the same network without functions, of an opset from `OLDEST` on.
 
     Raises:
         ModelError: functions call each other in a circle, or the opset is too new or too old.
@@ -45,7 +45,7 @@ def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def opset_of(model: onnx.ModelProto) -> int:
-    """The version of ONNX's own operators; 1 where a model that uses some states none."""
+    """Return the version of ONNX's own operators; 1 where a model that uses some states none."""
     versions = [e.version for e in model.opset_import if e.domain in ("", "ai.onnx")]
     uses_none = all(node.domain not in ("", "ai.onnx") for node in model.graph.node)
     return max(versions, default=OLDEST if uses_none and model.graph.node else 1)
@@ -101,7 +101,7 @@ MOST_TURNS = 1000
 
 
 def convert_if(node: Node, importer: Importer, run: Run) -> list[Tensor]:
-    """The branch that a constant condition takes; else both, and of their results the right ones.
+    """Convert the branch that a constant condition takes; else both, and select the results.
 
     Branches have no effect but their results, so that computing both costs time alone.
     """
@@ -169,7 +169,7 @@ def _stack(importer: Importer, parts: Sequence[Tensor]) -> Tensor:
 def body_of(
     proto: onnx.NodeProto, node: Node, opsets: Mapping[str, int]
 ) -> onnx.FunctionProto | None:
-    """The body with the node's attributes in it; None where the standard has none.
+    """Return the body with the node's attributes in it; None where the standard has none.
 
     Args:
         proto: the node as the model states it.

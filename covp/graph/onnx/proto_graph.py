@@ -93,7 +93,7 @@ class ProtoGraph:
             return None
 
     def constant_proto(self, name: str) -> onnx.TensorProto:
-        """A constant under the name by which nodes read it."""
+        """Return a constant under the name by which nodes read it."""
         tensor = onnx.TensorProto()
         tensor.CopyFrom(self._constants[name])
         tensor.name = name
@@ -104,7 +104,7 @@ class ProtoGraph:
         return all(not name or name in self._constants for name in names)
 
     def only_producer(self, name: str) -> onnx.NodeProto | None:
-        """The node that computes a value for one reader alone."""
+        """Return the node that computes a value for one reader alone."""
         shared = self._readers[name] != 1 or name in self._outputs
         return None if shared else self._producers.get(name)
 
@@ -114,7 +114,7 @@ class ProtoGraph:
         return edge if edge is not None and edge.per_tensor else None
 
     def quantized_source(self, name: str) -> Edge | None:
-        """The bytes that a value is dequantized from, with constant parameters; else None."""
+        """Return the bytes that a value is dequantized from, of constant parameters; else None."""
         node = self._producers.get(name)
         if node is None or node.op_type != "DequantizeLinear" or node.domain not in ("", "ai.onnx"):
             return None
@@ -135,7 +135,7 @@ class ProtoGraph:
         return Edge(name, node.input[1], point, zero.dtype.name, scale.size == 1, axis)
 
     def _zero(self, node: onnx.NodeProto, name: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
-        """A zero point that was left out, of the type that the bytes have."""
+        """Return a zero point that was left out, of the type that the bytes have."""
         if node.op_type == "QuantizeLinear":
             kind = int(self.number(node, "output_dtype", 0)) or onnx.TensorProto.UINT8
         else:
@@ -185,7 +185,7 @@ class ProtoGraph:
     def bias_in(
         self, name: str, outputs: int, unit: NDArray[np.float64], step: float
     ) -> str | None:
-        """An int32 constant: a dequantized bias in units of the products that it is added to.
+        """Return an int32 constant: a dequantized bias in units of the products it is added to.
 
         Its integers as they are where its scale is the unit. Those of another scale are rounded to
         units where that moves no result by more than `FINEST` steps.
@@ -233,7 +233,7 @@ class ProtoGraph:
         return self.all_constant(node.input[1:])
 
     def clip_limits(self, node: onnx.NodeProto) -> list[onnx.AttributeProto]:
-        """The limits of a Relu or Clip as attributes ``clip_low`` and ``clip_high``."""
+        """Return the limits of a Relu or Clip as attributes ``clip_low`` and ``clip_high``."""
         limits: dict[str, float] = {"clip_low": 0.0} if node.op_type == "Relu" else {}
         for position, (old, new) in enumerate((("min", "clip_low"), ("max", "clip_high")), 1):
             value = self.constant(node.input[position]) if len(node.input) > position else None
@@ -244,24 +244,24 @@ class ProtoGraph:
         return [helper.make_attribute(name, value) for name, value in limits.items()]
 
     def number(self, node: onnx.NodeProto, name: str, default: Any) -> Any:
-        """An attribute that is a number."""
+        """Return an attribute that is a number."""
         for attribute in node.attribute:
             if attribute.name == name:
                 return helper.get_attribute_value(attribute)
         return default
 
     def text(self, node: onnx.NodeProto, name: str, default: str) -> str:
-        """An attribute that is a string."""
+        """Return an attribute that is a string."""
         value = self.number(node, name, default)
         return value.decode() if isinstance(value, bytes) else str(value)
 
     def unique(self, name: str) -> str:
-        """A name that no value has."""
+        """Return a name that no value has."""
         taken = self._producers.keys() | self._constants.keys()
         return next(n for i in range(10**6) if (n := f"{name}_{i}" if i else name) not in taken)
 
     def add_constant(self, name: str, value: NDArray[Any]) -> str:
-        """A new constant; its name."""
+        """Add a constant; return its name."""
         found = self.unique(name)
         tensor = numpy_helper.from_array(value, found)
         self.graph.initializer.append(tensor)
@@ -269,12 +269,12 @@ class ProtoGraph:
         return found
 
     def insert_before(self, node: onnx.NodeProto, made: onnx.NodeProto) -> None:
-        """A new node; the other one is not read by the pattern any more."""
+        """Insert a new node; the other one is not read by the pattern any more."""
         self.nodes.insert(self._index(node), made)
         self._enter(made)
 
     def replace(self, node: onnx.NodeProto, made: onnx.NodeProto) -> None:
-        """A node in the place of another with the same outputs."""
+        """Put a node in the place of another with the same outputs."""
         self.nodes[self._index(node)] = made
         self._readers.subtract(_reads(node))
         self._enter(made)

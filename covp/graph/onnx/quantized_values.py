@@ -77,7 +77,7 @@ class Parameters:
 
 
 def as_int8(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor:
-    """The int8 tensor with this quantization that holds a value's bytes."""
+    """Return the int8 tensor with this quantization that holds a value's bytes."""
     wanted = parameters.quantization
     if tensor.dtype == np.uint8:
         tensor = as_signed(importer, tensor, wanted)
@@ -99,7 +99,7 @@ def as_int8(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tenso
 def finish(
     importer: Importer, result: Tensor, parameters: Parameters, limits: tuple[int, int]
 ) -> Tensor:
-    """An int8 result between limits, as the type that the model states."""
+    """Return an int8 result between limits, as the type that the model states."""
     if limits != _ALL:
         clamped = np.arange(-128, 128).clip(*limits)
         result = importer.add(
@@ -112,7 +112,7 @@ def finish(
 
 
 def given_out(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor:
-    """An int8 result as the type that the model states."""
+    """Return an int8 result as the type that the model states."""
     if not parameters.unsigned or tensor.quantization is None:
         return tensor
     return importer.add(
@@ -128,7 +128,7 @@ def shift_zero_point(quantization: Quantization, by: int) -> Quantization:
 
 
 def as_signed(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor:
-    """The int8 tensor that is 128 less than a uint8 one."""
+    """Return the int8 tensor that is 128 less than a uint8 one."""
     if tensor.data is not None:
         data = (tensor.data.astype(np.int64) - UNSIGNED).astype(np.int8)
         return importer.constant(data, tensor.name)
@@ -164,7 +164,7 @@ def _convert(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor
 
 
 def limits_of(node: Node, parameters: Parameters) -> tuple[int, int]:
-    """The least and the largest int8 that a Relu or Clip after the operator leaves."""
+    """Return the least and the largest int8 that a Relu or Clip after the operator leaves."""
     scale, zero_point = parameters.one
     limits = list(_ALL)
     for i, name in enumerate(("clip_low", "clip_high")):
@@ -190,7 +190,7 @@ def is_fused(node: Node, parameters: Parameters) -> bool:
 
 
 def activation_of(node: Node, parameters: Parameters) -> tuple[Activation, tuple[int, int]]:
-    """A fused activation for a Relu or Clip after the operator; else limits for `finish`."""
+    """Return a fused activation for a Relu or Clip after the operator; else limits for `finish`."""
     limits = limits_of(node, parameters)
     for name in _ACTIVATIONS:
         if activation_range(name, *parameters.one, np.dtype(np.int8)) == limits:

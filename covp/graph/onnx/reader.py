@@ -219,7 +219,7 @@ class _Reader:
     def _convert_node(
         self, proto: onnx.NodeProto, node: Node, scope: _Scope
     ) -> Sequence[Tensor | None]:
-        """The outputs of a node."""
+        """Return the outputs of a node."""
         flow = {"If": convert_if, "Loop": convert_loop}.get(node.kind if not node.domain else "")
         if flow is not None:
             return flow(node, self.importer, partial(self._subgraph, scope, self.importer.label))
@@ -256,7 +256,7 @@ class _Reader:
         proto: onnx.GraphProto,
         inputs: Sequence[Tensor | None],
     ) -> list[Tensor]:
-        """The outputs of a branch or a loop's body, which sees what is around it."""
+        """Return the outputs of a branch or a loop's body, which sees what is around it."""
         stated = {**scope.stated, **stated_shapes(proto)}
         inner = replace(scope, tensors=dict(scope.tensors), stated=stated, label=label)
         self._add_constants(proto, inner)

@@ -35,7 +35,7 @@ def bits_of(tensor: onnx.TensorProto) -> int | None:
 
 
 def array_of(tensor: onnx.TensorProto) -> NDArray[Any]:
-    """A constant; of int4 and uint4 as int8 and uint8.
+    """Return a constant; of int4 and uint4 as int8 and uint8.
 
     Raises ModelError: its type is not supported, or its bytes do not fit it.
     """
@@ -54,7 +54,7 @@ def array_of(tensor: onnx.TensorProto) -> NDArray[Any]:
 
 
 def dtype_of(number: int, what: str) -> np.dtype[Any]:
-    """The type of a TensorProto's number.
+    """Return the type of a TensorProto's number.
 
     Args:
         number: as the model states it.
@@ -72,7 +72,7 @@ def dtype_of(number: int, what: str) -> np.dtype[Any]:
 
 
 def attribute_of(proto: onnx.AttributeProto) -> Any:
-    """An attribute's value: int, float, str, numpy array, a list of these, or a GraphProto."""
+    """Return an attribute's value: int, float, str, numpy array, list, or a GraphProto."""
     if proto.ref_attr_name:
         raise ModelError(f"attribute {proto.name} refers to {proto.ref_attr_name} of no function")
     if proto.type == onnx.AttributeProto.TENSOR:

@@ -29,7 +29,7 @@ _INPUT_BITS = 4
 
 
 def unary_table(op: Op) -> NDArray[np.int8]:
-    """The int8 result for each input from -128 to 127, for the five kinds of this file.
+    """Return the int8 result for each input from -128 to 127, for the five kinds of this file.
 
     Source: tensorflow/lite/kernels/internal/reference/integer_ops/{logistic,tanh}.h,
     reference/leaky_relu.h and micro/kernels/activations_common.cc.

@@ -75,12 +75,12 @@ class Extents:
 
 
 def optional(op: Op, position: int) -> Tensor | None:
-    """An input that may be left out."""
+    """Return an input that may be left out."""
     return op.inputs[position] if position < len(op.inputs) else None
 
 
 def _split(tensor: Tensor, heads: int) -> Shape:
-    """The shape as (batch, heads, sequence, size)."""
+    """Return the shape as (batch, heads, sequence, size)."""
     shape = tensor.shape
     if len(shape) == 4 and shape[1] == heads:
         return shape
@@ -186,7 +186,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def head_index(tensor: Tensor, heads: int, *place: Index) -> Reads:
-    """A place (batch, head, sequence, element) in a tensor that may have its heads packed."""
+    """Return the index of (batch, head, sequence, element); heads may be packed in the tensor."""
     batch, head, at, element = place
     if len(tensor.shape) == 4:
         return (batch, head, at, element)
@@ -194,7 +194,7 @@ def head_index(tensor: Tensor, heads: int, *place: Index) -> Reads:
 
 
 def _visible_keys(op: Op, space: Space, query: Index) -> Index:
-    """The keys that a query sees."""
+    """Return the keys that a query sees."""
     a: Attention = op.attributes
     n = Extents.of(op)
     right = 0 if a.causal else a.right

@@ -68,7 +68,7 @@ def _mod(op: Op, x: Array, y: Array) -> Array:
 
 
 def _power(op: Op, x: Array, y: Array) -> Array:
-    """The output has the base's type; a negative power of an integer is cut to a whole number."""
+    """Compute a power in the base's type; a negative power of an integer is truncated."""
     if x.dtype.kind == "f":
         return np.asarray(np.power(x.astype(np.float64), y.astype(np.float64)))
     if y.dtype.kind == "f":

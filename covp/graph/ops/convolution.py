@@ -28,7 +28,7 @@ def conv2d_accumulate(
     zero_point: int = 0,
     wide: bool = False,
 ) -> NDArray[Any]:
-    """The sums of a convolution, without bias: exact, through BLAS.
+    """Return the sums of a convolution, without bias: exact, through BLAS.
 
     Args:
         x: int8 or int16, NHWC.
@@ -101,7 +101,7 @@ def _pad(image: Array, padding: Padding) -> Array:
 
 
 def _patches(image: Array, kernel: Pair, stride: Pair, dilation: Pair) -> Array:
-    """A view (batch, out height, out width, kernel height, kernel width, channels)."""
+    """Return a view (batch, out height, out width, kernel height, kernel width, channels)."""
     batch, height, width, channels = image.shape
     out = [
         (extent - (k - 1) * d - 1) // s + 1
@@ -229,7 +229,7 @@ def _fully_connected_shape(op: Op) -> list[Shape]:
 
 
 def bias_reads(op: Op, channel: Index) -> Reads | None:
-    """The bias of a channel; None where it is left out."""
+    """Return the bias of a channel; None where it is left out."""
     bias = op.inputs[2] if len(op.inputs) > 2 else None
     return None if bias is None else regrouped((bias.size,), (channel,), bias.shape)
 

@@ -28,7 +28,7 @@ def no_macs(op: Op) -> int:
 
 
 def of_one_type(*dtypes: str, data: Sequence[int] | None = (0,)) -> TypeRule:
-    """The rule that some inputs and all outputs are of one type.
+    """Return the rule that some inputs and all outputs are of one type.
 
     Args:
         dtypes: the types it may be; none given: int8, int16, float32 and int32.
@@ -118,7 +118,7 @@ beyond its integer arithmetic; its rule of types calls it."""
 
 
 def definition(kind: str) -> OpDefinition:
-    """The definition of an operator kind.
+    """Return the definition of an operator kind.
 
     Raises:
         ModelError: there is none.
@@ -140,7 +140,7 @@ def ieee() -> np.errstate:
 
 
 def given(values: Sequence[Array | None], position: int) -> Array:
-    """The value of an input that is not optional."""
+    """Return the value of an input that is not optional."""
     value = values[position]
     assert value is not None
     return value

@@ -39,7 +39,7 @@ class DetectionPostprocess:
 
 
 def detection_shapes(most: int) -> list[Shape]:
-    """The outputs' shapes; files state others, as LiteRT finds them when it runs."""
+    """Return the outputs' shapes; files state others, as LiteRT finds them when it runs."""
     return [(1, most, 4), (1, most), (1, most), (1,)]
 
 

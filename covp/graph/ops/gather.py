@@ -271,7 +271,7 @@ def _one_hot_shape(op: Op) -> list[Shape]:
 
 
 def _one_hot(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """An index outside the depth has no "on"; a negative one counts from the end, as in ONNX."""
+    """Compute ONE_HOT; an index outside the depth has no "on", a negative one is from the end."""
     a, indices = op.attributes, given(values, 0).astype(np.int64)
     off, on = given(values, 1).reshape(-1)
     at = np.expand_dims(np.where(indices < 0, indices + a.depth, indices), a.axis)

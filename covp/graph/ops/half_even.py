@@ -114,7 +114,7 @@ def average_pool(op: Op, windows: Array, count: Array) -> Array:
 
 
 def _one_by_one(values: Array) -> Array:
-    """The sum along the last axis but one, from its start."""
+    """Return the sum along the last axis but one, from its start."""
     return np.asarray(np.add.accumulate(values, axis=-2)[..., -1, :])
 
 
@@ -137,7 +137,7 @@ def softmax(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def softmax_steps(op: Op) -> np.float32:
-    """The level of a share of one."""
+    """Return the level of a share of one."""
     share = np.float32(1) / np.float32(op.output.scale)
     steps: np.float32 = np.floor(share)
     return steps

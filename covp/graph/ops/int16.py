@@ -87,7 +87,7 @@ def tanh(op: Op, x: Array) -> Array:
 
 
 def _interpolate_sigmoid(op: Op, x: Array, bits: int) -> tuple[Array, Array]:
-    """The scaled input, and the sigmoid of its magnitude times 2**(16 + bits)."""
+    """Return the scaled input, and the sigmoid of its magnitude times 2**(16 + bits)."""
     multiplier, right = sigmoid_factor(op)
     half = 1 << (right - 1) if right else 0
     value = (x.astype(np.int64) * multiplier + half) >> right
@@ -140,7 +140,7 @@ def reciprocal_table() -> Array:
 
 
 def lookup(index: Array, table: Array) -> Array:
-    """A value between two entries: LUTLookup. ``index`` is from -32768 to 32767."""
+    """Return a value between two entries: LUTLookup. ``index`` is from -32768 to 32767."""
     at, part = 256 + (index >> 7), index & 0x7F
     return np.asarray(table[at] + (((table[at + 1] - table[at]) * part + 64) >> 7))
 

@@ -108,7 +108,7 @@ def _split(op: Op, values: Sequence[Array | None]) -> list[Array]:
 def nearest_indices(
     source: int, target: int, align_corners: bool, half_pixel_centers: bool
 ) -> list[int]:
-    """The source row (or column) of each target row: reference_ops::GetNearestNeighbor.
+    """Return the source row (or column) of each target row: reference_ops::GetNearestNeighbor.
 
     Args:
         source, target: rows before and after, positive.
@@ -155,7 +155,7 @@ def _pad_reads(op: Op) -> list[IndexMap]:
 
 
 def placed_along(space: Space, axis: int, start: int) -> tuple[Index, ...]:
-    """The axes of the output, one of them less where something begins there."""
+    """Return the axes of the output, one of them less where something begins there."""
     return (*space.axes[:axis], space.axes[axis] - start, *space.axes[axis + 1 :])
 
 
@@ -184,7 +184,7 @@ def _slice_reads(op: Op) -> list[IndexMap]:
 
 
 def split_reads(op: Op, data: int, axis: int) -> list[IndexMap]:
-    """The map of operators whose outputs lie one after the other along an axis of an input."""
+    """Return the map for outputs that lie one after the other along an axis of an input."""
     maps, start = [], 0
     for number, output in enumerate(op.outputs):
         space = Space(op, number)

@@ -82,7 +82,7 @@ def is_quantized(op: Op) -> bool:
 
 
 def broadcast(op: Op) -> list[Shape]:
-    """The shape that all inputs broadcast to."""
+    """Return the shape that all inputs broadcast to."""
     shapes = [tensor.shape for tensor in op.inputs if tensor is not None]
     try:
         return [tuple(np.broadcast_shapes(*shapes))]

@@ -130,7 +130,7 @@ def _flat_indices(shape: Shape, column_major: bool) -> Array:
 
 
 def counts(op: Op) -> Array:
-    """The elements that each average divides by, (1, *space, 1)."""
+    """Return the elements that each average divides by, (1, *space, 1)."""
     a, space = op.attributes, op.input(0).shape[1:-1]
     before = tuple(pads[0] for pads in a.padding)
     if a.count_padding:
@@ -191,7 +191,7 @@ def _reads(op: Op) -> list[IndexMap]:
 
 
 def _positional(op: Op) -> range:
-    """The second output says where the largest are."""
+    """Return the positional outputs: the second says where the largest are."""
     return range(len(op.output.shape) if len(op.outputs) > 1 else 0)
 
 

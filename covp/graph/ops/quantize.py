@@ -72,7 +72,7 @@ def _quantize_half_even(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _dequantize_single(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """The product in float32."""
+    """Return the product in float32."""
     return [dequantize(given(values, 0), op.input(0).scale, op.input(0).zero_point)]
 
 

@@ -45,12 +45,12 @@ COMPARISONS = {
 
 
 def subtract_zero_point(op: Op, position: int, x: Array) -> Array:
-    """An input less its zero point."""
+    """Return an input less its zero point."""
     return np.asarray(x.astype(np.int64) - op.input(position).zero_point)
 
 
 def compared_factors(op: Op) -> tuple[Factor, Factor]:
-    """The factors of both inputs of a comparison: their scales, which must be below 1."""
+    """Return the factors of both inputs of a comparison: their scales, which must be below 1."""
     for position in (0, 1):
         if op.input(position).scale >= 1:
             raise ModelError(

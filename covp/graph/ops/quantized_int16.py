@@ -29,7 +29,7 @@ def _round_half_away(x: Array) -> Array:
 
 
 def interpolation_table(op: Op) -> Array:
-    """The 513 samples: half of the error in the middle of a step is taken from its left end."""
+    """Return the 513 samples: half of the error mid-step is taken from the step's left end."""
     source, out = op.input(0), op.output
     low, high = (_SINGLE(source.scale) * _SINGLE(end - source.zero_point) for end in (MIN, MAX))
     ends = [_SINGLE(out.scale) * _SINGLE(end - out.zero_point) for end in (MIN, MAX)]
@@ -51,7 +51,7 @@ def interpolation_table(op: Op) -> Array:
 
 
 def interpolate(op: Op, x: Array) -> Array:
-    """The function of stored values."""
+    """Return the function of stored values."""
     return lookup(x.astype(np.int64), interpolation_table(op)).astype(np.int16)
 
 

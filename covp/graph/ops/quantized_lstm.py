@@ -81,7 +81,7 @@ class QuantizedLstm:
 
     @staticmethod
     def of(op: Op) -> QuantizedLstm:
-        """The numbers of an operator.
+        """Return the numbers of an operator.
 
         Raises:
             ModelError: a scale is missing or is not what the arithmetic needs.
@@ -134,7 +134,7 @@ def _gate(op: Op, gate: int) -> Gate:
 
 
 def run_quantized(numbers: QuantizedLstm, source: Array, hidden: Array, cell: Array) -> list[Array]:
-    """The sequence of hidden states, and both states afterwards.
+    """Return the sequence of hidden states, and both states afterwards.
 
     Args:
         numbers: of the layer.

@@ -72,7 +72,7 @@ class LogSoftmaxFactors:
 
 
 def log_softmax_factors(op: Op) -> LogSoftmaxFactors:
-    """The factors of int8 LOG_SOFTMAX: LogSoftmaxPrepare.
+    """Return the factors of int8 LOG_SOFTMAX: LogSoftmaxPrepare.
 
     Raises:
         ModelError: a row is too long for the sum of its exponentials, or the input's scale is not
@@ -130,7 +130,7 @@ def logarithm(raw: Array) -> Array:
 
 
 def log_softmax(op: Op, x: Array) -> Array:
-    """The distance from the maximum less the logarithm of the sum, in steps of 1/16."""
+    """Return the distance from the maximum less the logarithm of the sum, in steps of 1/16."""
     k, wide = log_softmax_factors(op), x.astype(np.int64)
     distance = wide - wide.max(axis=-1, keepdims=True)
     total = logarithm(exponentials(op)[-distance].sum(axis=-1, keepdims=True))

@@ -40,7 +40,7 @@ def _store(op: Op, values: Array) -> Array:
 
 
 def _real(op: Op, x: Array) -> Array:
-    """The dequantized input in single precision."""
+    """Return the dequantized input in single precision."""
     centred = x.astype(np.int64) - op.input(0).zero_point
     return np.asarray(_SINGLE(op.input(0).scale) * centred.astype(_SINGLE))
 
@@ -155,7 +155,7 @@ def _clamp(op: Op, x: Array) -> Array:
 
 
 def _cast(op: Op, x: Array) -> Array:
-    """The stored values, whatever they stand for."""
+    """Return the stored values, whatever they stand for."""
     return np.asarray(x.astype(op.output.dtype))
 
 

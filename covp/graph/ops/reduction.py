@@ -168,7 +168,7 @@ def mean_factor(op: Op, elements: int) -> tuple[int, int]:
 
 
 def mean_scaling(op: Op, elements: int) -> Scaling:
-    """The numbers of the same; of onnxruntime QLinearGlobalAveragePool's.
+    """Return the numbers of the same; of onnxruntime QLinearGlobalAveragePool's.
 
     Source: core/mlas/lib/qlgavgpool.cpp.
     """

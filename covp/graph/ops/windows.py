@@ -123,7 +123,7 @@ def _sums(op: Op, image: Array, weights: Array) -> Array:
 
 
 def _every(rest: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The index of the whole first axis and a part of the rest."""
+    """Return the index of the whole first axis and a part of the rest."""
     return (slice(None), *rest)
 
 

@@ -65,7 +65,7 @@ class Tensors:
         return bool(self._subgraph.Tensors(index).IsVariable())
 
     def unused_name(self, wanted: str) -> str:
-        """A name that no tensor has; it is taken then."""
+        """Return a name that no tensor has; it is taken then."""
         self._names = _unique([*self._names, wanted])
         return self._names.pop()
 

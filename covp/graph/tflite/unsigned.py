@@ -22,7 +22,7 @@ _NUMBERS = frozenset({"CAST", "GATHER_ND", "ONE_HOT", "BITWISE_XOR", "RIGHT_SHIF
 
 
 def as_signed(tensor: Tensor) -> Tensor:
-    """The int8 tensor of a quantized uint8 one; any other tensor itself."""
+    """Return the int8 tensor of a quantized uint8 one; any other tensor itself."""
     scaled = tensor.quantization
     if tensor.dtype != np.uint8 or scaled is None:
         return tensor

@@ -40,7 +40,7 @@ class Variables:
         self._variables: dict[Hashable, _Variable] = {}
 
     def read(self, key: Hashable, declared: Tensor) -> Tensor:
-        """The variable's value at this point.
+        """Return the variable's value at this point.
 
         Args:
             key: of the variable.
@@ -60,7 +60,7 @@ class Variables:
         variable.now = value
 
     def written(self) -> dict[Hashable, Tensor]:
-        """The values at the end by key."""
+        """Return the values at the end by key."""
         return {key: v.now for key, v in self._variables.items() if v.now is not None}
 
     def states(self) -> Iterator[State]:

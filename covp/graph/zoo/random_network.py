@@ -36,7 +36,7 @@ class RandomNetwork:
         self._gain = 1 / input_size
 
     def input(self, *shape: int) -> Tensor:
-        """An input of the network."""
+        """Return an input of the network."""
         return self.builder.input(shape, np.float32)
 
     def conv(
@@ -123,7 +123,7 @@ class RandomNetwork:
         return self.builder.add("AVERAGE_POOL_2D", x, attributes=attributes)
 
     def pool_and_flatten(self, x: Tensor) -> Tensor:
-        """The average over the image, one row a batch."""
+        """Add the average over the image, one row a batch."""
         return self.flatten(self.average_pool(x, (x.shape[1], x.shape[2])))
 
     def flatten(self, x: Tensor) -> Tensor:
@@ -131,7 +131,7 @@ class RandomNetwork:
         return self.builder.add("RESHAPE", x, shape=(x.shape[0], x.size // x.shape[0]))
 
     def classify(self, x: Tensor, classes: int) -> Graph:
-        """A FULLY_CONNECTED layer and SOFTMAX; the end."""
+        """Add a FULLY_CONNECTED layer and SOFTMAX, and end the graph."""
         logits = self.dense(x, classes)
         return self.builder.graph(self.builder.add("SOFTMAX", logits, attributes=Softmax()))
 

@@ -68,7 +68,7 @@ class _Gru:
         self._own = self.net.builder.add_all("SPLIT", sums, attributes=Split(1), outputs=3)
 
     def step(self, activation: Activation = "none", late: bool = False) -> Tensor:
-        """The new state; ``late``: what is kept of the old one is multiplied at the end."""
+        """Return the new state; ``late``: what is kept of the old one is multiplied at the end."""
         add = self.net.builder.add
         z = add("LOGISTIC", add("ADD", self._own[0], self._back[0], attributes=_PLAIN))
         kept = None if late else add("MUL", z, self.state, attributes=_PLAIN)
@@ -111,7 +111,7 @@ def resnet(net: RandomNetwork, width: int = 16) -> Graph:
 
 
 def resnet_large(net: RandomNetwork) -> Graph:
-    """The same with 2.5 times the channels."""
+    """Return the same with 2.5 times the channels."""
     return resnet(net, 40)
 
 
@@ -139,12 +139,12 @@ def person_detect(net: RandomNetwork) -> Graph:
 
 
 def mnist_lstm(net: RandomNetwork) -> Graph:
-    """An LSTM over the 28 rows of a digit; all its outputs are classified."""
+    """Return an LSTM over the 28 rows of a digit; all its outputs are classified."""
     return net.classify(net.flatten(net.lstm(net.input(1, 28, 28), 20)), 10)
 
 
 def dtln(net: RandomNetwork) -> Graph:
-    """The first half of DTLN: two LSTMs over spectra, one an inference, and a mask."""
+    """Return the first half of DTLN: two LSTMs over spectra, one an inference, and a mask."""
     x = net.lstm(net.lstm(net.input(1, 1, 257), 128), 128)
     return net.builder.graph(net.builder.add("LOGISTIC", net.dense(x, 257)))
 
@@ -167,7 +167,7 @@ def vww(net: RandomNetwork) -> Graph:
 
 
 def toycar(net: RandomNetwork) -> Graph:
-    """An autoencoder of ten fully connected layers, eight units in the middle."""
+    """Return an autoencoder of ten fully connected layers, eight units in the middle."""
     x = net.input(1, 640)
     for units in (128, 128, 128, 128, 8, 128, 128, 128, 128):
         x = net.dense(x, units, "relu")
@@ -184,7 +184,7 @@ def sww(net: RandomNetwork) -> Graph:
 
 
 def cifar10(net: RandomNetwork) -> Graph:
-    """The CNN of the microTVM thesis: three 5x5 convolutions with pools, one dense layer.
+    """Return the CNN of the microTVM thesis: three 5x5 convolutions with pools, one dense layer.
 
     Given are the kernels' sizes, the channels and the order of the layers. Left open, chosen here:
     SAME padding and pools of 2x2 in steps of 2, with which the inputs of the convolutions are
@@ -233,7 +233,7 @@ INPUT_QUANTIZATION = {
 
 
 def synthetic_path(name: str) -> Path:
-    """The cached file of a zoo name ("resnet", "resnet_float" ...), built when it is missing."""
+    """Return the cached file of a zoo name ("resnet", "resnet_float" ...), built if missing."""
     here = Path(__file__).parent
     key = content_key(*(path.read_bytes() for path in sorted(here.glob("*.py"))))
     file = f"{name}-synthetic-{key[:16]}.tflite"
@@ -246,7 +246,7 @@ def synthetic_path(name: str) -> Path:
 
 
 def synthetic_graph(name: str) -> Graph:
-    """The graph of a zoo name; the same on every call."""
+    """Return the graph of a zoo name; the same on every call."""
     # these load numpy-heavy code that a cached file does without
     from covp.graph.zoo.calibrate import quantize, spread_logits
     from covp.graph.zoo.random_network import RandomNetwork
@@ -270,6 +270,6 @@ def synthetic_graph(name: str) -> Graph:
 
 
 def _values(scaled: Quantization) -> NDArray[np.float32]:
-    """The real numbers that an int8 input may be."""
+    """Return the real numbers that an int8 input may be."""
     stored = np.arange(-128, 128) - int(scaled.zero_point[0])
     return np.asarray((stored * scaled.scale[0]).astype(np.float32))

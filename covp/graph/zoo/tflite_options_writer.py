@@ -24,7 +24,7 @@ _ACTIVATIONS = {
 
 
 def builtin_options(op: Op) -> tuple[str, Fields] | None:
-    """The name of the options table and its fields; None where TFLite has no table."""
+    """Return the name of the options table and its fields; None where TFLite has no table."""
     if op.kind not in _WRITERS:
         return None
     table, fields = _WRITERS[op.kind]
@@ -36,7 +36,7 @@ CUSTOM_NAMES = {"DETECTION_POSTPROCESS": "TFLite_Detection_PostProcess"}
 
 
 def custom_options(op: Op) -> bytes | None:
-    """The options of a custom operator, a FlexBuffer; None for other kinds."""
+    """Return the options of a custom operator, a FlexBuffer; None for other kinds."""
     if op.kind not in CUSTOM_NAMES:
         return None
     a = op.attributes

@@ -74,7 +74,7 @@ def _row(name: str, heads: int, n: Extents) -> str:
 
 
 def _key_range(op: Op, n: Extents) -> list[str]:
-    """The first key that the query sees and the one after the last."""
+    """Return the first key that the query sees and the one after the last."""
     a: Attention = op.attributes
     mask, lengths = optional(op, MASK), optional(op, LENGTHS)
     lines = [f"int32_t first = 0, last = {n.keys if mask is None else mask.shape[-1]};"]
@@ -136,7 +136,7 @@ def _clear(a: Attention, n: Extents) -> list[str]:
 
 
 def _dot(size: int) -> str:
-    """The product of a query and a key; several sums, as an addition waits for the one before."""
+    """Return the C of a query's product with a key; in several sums, as additions wait."""
     sums = range(_divisor(size))
     step = len(sums)
     terms = [f"s{i} += a[d + {i}] * b[d + {i}];" for i in sums]
@@ -152,7 +152,7 @@ def _dot(size: int) -> str:
 
 
 def _weighted_sum(n: Extents, step: int) -> list[str]:
-    """The values' sum by weights, several elements in one pass over the weights."""
+    """Return the values' sum by weights, several elements in one pass over the weights."""
     sums = range(_divisor(n.value_size))
     terms = [f"s{i} += w[j] * value[j * {step} + d + {i}];" for i in sums]
     return [

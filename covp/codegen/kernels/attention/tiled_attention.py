@@ -29,7 +29,7 @@ from covp.graph.ops.tiled_attention import TiledAttention
 
 @kernel("ATTENTION_TILED", "int8")
 def emit_attention(request: KernelRequest) -> LayerCode:
-    """The output may take the memory of the queries."""
+    """Emit the tiles; the output may take the memory of the queries."""
     op = request.op
     attention: TiledAttention = op.attributes
     shape = attention.shape

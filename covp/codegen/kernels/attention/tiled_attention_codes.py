@@ -59,7 +59,7 @@ def score_text(core: Core, attention: TiledAttention) -> str:
 
 
 def _reach(requantizer: Requantizer) -> tuple[int, int]:
-    """The least and the largest result without a clamp."""
+    """Return the least and the largest result without a clamp."""
     ends = np.array([-requantizer.bound, requantizer.bound])
     scaling = requantizer.scaling
     scaled = multiply_by_quantized_multiplier(ends, scaling.multiplier, scaling.shift)
@@ -76,7 +76,7 @@ def _codes(attention: TiledAttention, scores: NDArray[np.int64]) -> NDArray[np.u
 
 
 def _middle(zero: int) -> str:
-    """The place of score 0 in the table, which is read with negative indices too."""
+    """Return the place of score 0 in the table, which is read with negative indices too."""
     return f'; const uint8_t *middle = code_of_score + {zero}; __asm__("" : "+r"(middle))'
 
 

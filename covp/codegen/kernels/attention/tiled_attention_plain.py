@@ -35,7 +35,7 @@ class PlainProducts(Products):
     def _pass(
         self, rows: int, columns: int, count: int, x: tuple[str, int], y: tuple[str, int, int]
     ) -> list[str]:
-        """The sums of a block.
+        """Return the sums of a block.
 
         Args:
             rows, columns: of the block.

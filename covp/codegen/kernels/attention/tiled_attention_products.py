@@ -106,7 +106,7 @@ class Products(ABC):
         return self.places()["end"]
 
     def tiles(self, queries: int) -> list[int]:
-        """The numbers of rows that tiles have."""
+        """Return the numbers of rows that tiles have."""
         rest = queries % self.rows
         return [*([self.rows] if queries >= self.rows else []), *([rest] if rest else [])]
 

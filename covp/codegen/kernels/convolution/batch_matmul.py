@@ -39,7 +39,7 @@ class MatrixProduct:
 
     @staticmethod
     def of(op: Op) -> MatrixProduct:
-        """The numbers of an operator."""
+        """Return the numbers of an operator."""
         first, second, result = op.input(0).shape, op.input(1).shape, op.output.shape
         x, y = (first[-1], 1), (second[-1], 1)
         batches = LoopNest.over(

@@ -29,7 +29,7 @@ from covp.graph.typed_convolution import QuantizedConv2D, resolve
 @kernel("CONV_2D", "int8", schedules=conv2d_schedules)
 @kernel("FULLY_CONNECTED", "int8", schedules=conv2d_schedules)
 def emit_conv2d(request: KernelRequest) -> LayerCode:
-    """The C of one convolution or fully connected layer."""
+    """Emit the C of one convolution or fully connected layer."""
     problem = resolve(request.op)
     schedule = request.schedule or default_schedule(problem, request.core)
     if not is_valid(problem, request.core, schedule):
@@ -93,7 +93,7 @@ class Conv2DCode:
         return self.problem.batch * self.problem.out_height * self.problem.out_width
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         op = self.request.op
         arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
         if self._scratch_bytes():

@@ -58,7 +58,7 @@ class Gemm4(Gemm):
         return 4 if self.block.widened else _GROUP, channels
 
     def _before(self, pixels: int) -> list[str]:
-        """The sums of the pixels' inputs, by which the 8 that are added to weights count."""
+        """Return the sums of the pixels' inputs, by which the 8 that are added to weights count."""
         if not self.block.widened:
             return []
         row, words = self.row_stride // 2, _GROUP // 2 * self.steps
@@ -152,7 +152,7 @@ _PACKED = Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll
 
 
 def conv2d_schedules4(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules, the default first."""
+    """Return the valid schedules, the default first."""
     problem = resolve(request.op)
     dsp = request.core.has("dsp") and problem.weights[0].size < _DEEPEST
     spaces = [_SMLAD] if dsp else [_PACKED, _PACKED_WEIGHTS, _MAC]
@@ -197,7 +197,7 @@ def _is_valid(problem: QuantizedConv2D, schedule: Schedule) -> bool:
 @kernel("CONV_2D", "int8", weights="int4", schedules=conv2d_schedules4)
 @kernel("FULLY_CONNECTED", "int8", weights="int4", schedules=conv2d_schedules4)
 def emit_conv2d4(request: KernelRequest) -> LayerCode:
-    """The C of one convolution or fully connected layer."""
+    """Emit the C of one convolution or fully connected layer."""
     schedule = request.choose(conv2d_schedules4)
     if schedule.tile == "packed_weights":
         code4 = PackedNibblesCode(request, resolve(request.op), schedule["pairs"])

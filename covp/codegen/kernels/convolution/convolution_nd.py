@@ -75,7 +75,7 @@ def _together(op: Op) -> int:
 
 
 def _body(op: Op, number: str, start: list[str], tap: str, writes: list[str]) -> list[str]:
-    """The loops.
+    """Return the loops.
 
     Args:
         op: the convolution.

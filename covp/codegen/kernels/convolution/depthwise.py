@@ -42,7 +42,7 @@ _SPACES = (
 
 
 def depthwise_schedules(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of a depthwise convolution, the default first."""
+    """Return the valid schedules of a depthwise convolution, the default first."""
     problem = resolve(request.op)
     default = default_schedule(problem, request.core)
     return valid_schedules(_SPACES, default, lambda s: is_valid(problem, request.core, s))
@@ -60,7 +60,7 @@ def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
 
 
 def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
-    """A good choice without a search."""
+    """Return a good choice without a search."""
     at_once = min(4 if core.architecture == "riscv" else 2, problem.out_width)
     for tile in ("plane_smlad", "plane"):
         schedule = Schedule(tile, {"at_once": at_once})
@@ -70,7 +70,7 @@ def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
 
 
 def int8_schedules(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of an int8 layer, the default first."""
+    """Return the valid schedules of an int8 layer, the default first."""
     planes = depthwise_schedules(request)
     problem = resolve(request.op)
     if not fits_pixels(problem):
@@ -88,7 +88,7 @@ def _is_default(problem: QuantizedConv2D, core: Core) -> bool:
 
 @kernel("DEPTHWISE_CONV_2D", "int8", schedules=int8_schedules)
 def emit_depthwise(request: KernelRequest) -> LayerCode:
-    """The C of one depthwise convolution."""
+    """Emit the C of one depthwise convolution."""
     problem = resolve(request.op)
     schedule = request.choose(int8_schedules)
     if schedule.tile == "pixel":
@@ -157,7 +157,7 @@ class DepthwiseCode:
         self.bias, self.requantizer = layer_finisher(request.core, problem)
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         op = self.request.op
         arguments: dict[str, Argument] = {
             "input": op.input(0),

@@ -45,7 +45,7 @@ class DepthwiseCode4(DepthwiseCode):
         return f"w{number}" if self._taps <= MAX_TAPS_IN_REGISTERS else f"w[{number}]"
 
     def _unpack(self) -> list[str]:
-        """The taps as variables, or as an array on the stack."""
+        """Return the taps as variables, or as an array on the stack."""
         whole, odd = divmod(self._taps, 2)
         low, high = "(int32_t)((uint32_t){} << 28) >> 28", "{} >> 4"
         if self._taps <= MAX_TAPS_IN_REGISTERS:
@@ -70,7 +70,7 @@ class DepthwiseCode4(DepthwiseCode):
 
 @kernel("DEPTHWISE_CONV_2D", "int8", weights="int4", schedules=depthwise_schedules)
 def emit_depthwise4(request: KernelRequest) -> LayerCode:
-    """The C of one depthwise convolution."""
+    """Emit the C of one depthwise convolution."""
     schedule = request.choose(depthwise_schedules)
     widened = schedule.tile == "plane_smlad"
     code = DepthwiseCode4(request, resolve(request.op), widened, schedule["at_once"])

@@ -42,7 +42,7 @@ class DepthwisePixelCode:
         self.lanes = _lanes(problem, request.core)
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         includes = [
             SMLAD.definitions if self.lanes > 1 else "",
             self.requantizer.includes,

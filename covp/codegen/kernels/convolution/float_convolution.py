@@ -38,7 +38,7 @@ def emit_float_conv2d(request: KernelRequest) -> LayerCode:
 
 @kernel("FULLY_CONNECTED", "float32")
 def emit_float_fully_connected(request: KernelRequest) -> LayerCode:
-    """A 1x1 convolution with one pixel for each row of the input."""
+    """Emit a 1x1 convolution with one pixel for each row of the input."""
     weights = _weights(request.op)
     outputs, depth = weights.shape
     rows = request.op.input(0).size // depth

@@ -71,7 +71,7 @@ class FoldedBytesCode:
         return bool((255 * odd + 128 * even).max() < _LARGEST) and requantizer.bound < 1 << 30
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         op, p = self.request.op, self.problem
         arguments: dict[str, Argument] = {
             "input": op.input(0),

@@ -89,7 +89,7 @@ class Gemm:
         return self.block.dot.step
 
     def constants(self) -> str:
-        """The weights in the order the tile reads them, and the channel table."""
+        """Return the weights in the order the tile reads them, and the channel table."""
         table = np.stack(self._columns(), axis=1)
         rest = self.channels % self.block.channels
         widths = {min(self.block.channels, self.channels), rest} - {0}
@@ -102,7 +102,7 @@ class Gemm:
         )
 
     def _columns(self) -> list[NDArray[np.int32]]:
-        """The channel table: the bias, then the arguments of the requantization."""
+        """Return the channel table: the bias, then the arguments of the requantization."""
         return [self.bias.astype(np.int32), *self.requantizer.columns()]
 
     def _layout(self) -> str:
@@ -196,7 +196,7 @@ class Gemm:
         return f"const {'word' if self.block.reads_words else self.element} *x = patch;"
 
     def _sum(self, pixel: int, channel: int) -> str:
-        """The variable of a sum, or the number of its accumulator."""
+        """Return the variable of a sum, or the number of its accumulator."""
         if self.block.dot.accumulators:
             return str(pixel * self.block.channels + channel)
         return f"s{pixel}{channel}"
@@ -221,13 +221,13 @@ class Gemm:
         return f"requantize({', '.join([value, *constants])})"
 
     def _keep(self, pixel: int, channels: int) -> list[str]:
-        """The barrier against reordering the sums of a pixel."""
+        """Return the barrier against reordering the sums of a pixel."""
         if self.block.dot.accumulators:
             return []
         return [compiler_barrier([f"s{pixel}{c}" for c in range(channels)])]
 
     def _loop(self, pixels: int, channels: int, steps: int = 0) -> list[str]:
-        """The sums over all of k: a loop of unrolled steps, then the remaining steps.
+        """Return the sums over all of k: a loop of unrolled steps, then the remaining steps.
 
         ``steps``: so many in place of all.
         """

@@ -72,7 +72,7 @@ class PackedNibblesCode:
         ) + c_array("channel_table", np.stack(table, axis=1), "start or bias, requantization")
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         op, p = self.request.op, self.problem
         arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
         rows = p.batch * p.out_height * p.out_width

@@ -103,7 +103,7 @@ class PackedGemm:
         )
 
     def _pack(self, block: NDArray[np.int64]) -> NDArray[Any]:
-        """The weights of a block of channels as the tile reads them."""
+        """Return the weights of a block of channels as the tile reads them."""
         return np.asarray(block.T.ravel().astype(np.int8))
 
     def _runs(self, block: NDArray[np.int64]) -> list[int]:

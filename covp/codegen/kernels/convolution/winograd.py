@@ -84,7 +84,7 @@ class WinogradCode:
         return _POINTS * self.tiles * self.problem.in_channels
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         op = self.request.op
         sums = 4 * _POINTS * self.tiles * self.channels
         arguments: dict[str, Argument] = {
@@ -179,7 +179,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
         )
 
     def _across(self, tile: int) -> Iterator[str]:
-        """The second half of the transformation for one tile, from columns e of four rows."""
+        """Yield the second half of the transformation for one tile, from columns e of four rows."""
         a, b, c, d = (f"e{2 * tile + i}" for i in range(4))
         for i in range(4):
             values = f"{a}{i} - {c}{i}", f"{b}{i} + {c}{i}", f"{c}{i} - {b}{i}", f"{b}{i} - {d}{i}"
@@ -307,5 +307,5 @@ def _transformed_weights(problem: QuantizedConv2D) -> NDArray[np.int64]:
 
 
 def _dot(core: Core) -> DotProduct:
-    """The instruction for 16-bit products: SMLAD where the core has it."""
+    """Return the instruction for 16-bit products: SMLAD where the core has it."""
     return SMLAD if core.has("dsp") else MAC

@@ -50,7 +50,7 @@ def emit_bilinear(request: KernelRequest) -> LayerCode:
 
 
 def _weigh(number: str, one: str, channels: int, floating: bool, element: str) -> list[str]:
-    """The loop over channels; float products in LiteRT's order, which rounds each."""
+    """Return the loop over channels; float products in LiteRT's order, which rounds each."""
     loop = f"for (int32_t i = 0; i < {channels}; i++) {{"
     if floating:
         return [

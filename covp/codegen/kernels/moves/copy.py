@@ -70,7 +70,7 @@ def fill_loops(
 
 
 def c_element(value: float, dtype: np.dtype[Any]) -> str:
-    """The C text of a number as an element of a type."""
+    """Return the C text of a number as an element of a type."""
     if dtype.kind == "f":
         return c_float(value)
     number = int(np.asarray(value).astype(dtype))

@@ -102,7 +102,7 @@ def emit_gather_elements(request: KernelRequest) -> LayerCode:
 
 
 def _element_nest(op: Op) -> tuple[LoopNest, str]:
-    """The loops over the indices, and the C index of the element that each means."""
+    """Return the loops over the indices, and the C index of the element that each means."""
     axis, source, shape = op.attributes.axis, op.input(0).shape, op.input(1).shape
     strides = dense_strides(source)
     rest = [0 if n == axis else stride for n, stride in enumerate(strides)]
@@ -112,7 +112,7 @@ def _element_nest(op: Op) -> tuple[LoopNest, str]:
 
 
 def _combine(op: Op, update: str) -> str:
-    """The statement that makes one of ``*to`` and an update; sums and products wrap."""
+    """Return the statement that makes one of ``*to`` and an update; sums and products wrap."""
     dtype, reduction = op.output.dtype, op.attributes.reduction
     if reduction == "none":
         return f"*to = {update};"
@@ -129,7 +129,7 @@ def _combine(op: Op, update: str) -> str:
 
 @kernel("SCATTER_ELEMENTS", *ELEMENT_TYPES)
 def emit_scatter_elements(request: KernelRequest) -> LayerCode:
-    """The data, then one update after the other."""
+    """Emit a copy of the data, then one update after the other."""
     op = request.op
     nest, place = _element_nest(op)
 
@@ -142,7 +142,7 @@ def emit_scatter_elements(request: KernelRequest) -> LayerCode:
 
 @kernel("SCATTER_ND", *ELEMENT_TYPES)
 def emit_scatter_nd(request: KernelRequest) -> LayerCode:
-    """The data, then one run of updates after the other."""
+    """Emit a copy of the data, then one run of updates after the other."""
     op = request.op
     source, indices = op.input(0).shape, op.input(1).shape
     depth = indices[-1]

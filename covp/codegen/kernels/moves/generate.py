@@ -28,7 +28,7 @@ def emit_range(request: KernelRequest) -> LayerCode:
 
 @kernel("FILL", *ELEMENT_TYPES)
 def emit_fill(request: KernelRequest) -> LayerCode:
-    """The value everywhere."""
+    """Emit loops that store the value everywhere."""
     op = request.op
     body = fill_loops((op.output.size,), ("output", (1,), 0), "input[0]")
     return Operands.of(op).layer(request, body)

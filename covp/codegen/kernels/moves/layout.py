@@ -18,7 +18,7 @@ _ANY = ELEMENT_TYPES
 
 @kernel("RESHAPE", *_ANY)
 def emit_reshape(request: KernelRequest) -> LayerCode:
-    """A copy, for when the output cannot be the input's memory."""
+    """Emit a copy, for when the output cannot be the input's memory."""
     op = request.op
     size = (op.output.size,)
     body = copy_loops(size, ("input", (1,), 0), ("output", (1,), 0), _itemsize(op))
@@ -70,7 +70,7 @@ def emit_split(request: KernelRequest) -> LayerCode:
 @kernel("PAD", *_ANY)
 @kernel("PADV2", *_ANY)
 def emit_pad(request: KernelRequest) -> LayerCode:
-    """The margins of every axis, then the middle."""
+    """Emit the margins of every axis, then the middle."""
     op = request.op
     value = op.attributes.value
     text = c_element(value, op.output.dtype)

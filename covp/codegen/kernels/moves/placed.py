@@ -96,7 +96,7 @@ def emit_dynamic_pad(request: KernelRequest) -> LayerCode:
 
 @kernel("DYNAMIC_SLICE", *ELEMENT_TYPES)
 def emit_dynamic_slice(request: KernelRequest) -> LayerCode:
-    """The first element and the step of each axis are known first."""
+    """Emit loops that first find the first element and the step of each axis."""
     op = request.op
     positions = _given(op, 4)
     names = {position: f"input{n}" for n, position in enumerate(positions)}

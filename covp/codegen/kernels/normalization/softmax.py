@@ -13,7 +13,7 @@ from covp.graph.ops.softmax import SUM_BITS, check_depth, exponentials
 
 
 def softmax_schedules(request: KernelRequest) -> list[Schedule]:
-    """The exponentials of the second pass: looked up again or kept; the default first."""
+    """Return the exponentials of the second pass: looked up again or kept; the default first."""
     spaces = [Space("table", {}), Space("kept", {})]
     return valid_schedules(spaces, Schedule("table"), lambda s: True)
 

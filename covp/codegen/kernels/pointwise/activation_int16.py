@@ -40,7 +40,7 @@ _TANH = """\
 @kernel("LOGISTIC", "int16")
 @kernel("TANH", "int16")
 def emit_sigmoid(request: KernelRequest) -> LayerCode:
-    """A table of 256 values of the sigmoid function; tanh(x) is 2 * sigmoid(2 * x) - 1."""
+    """Emit a table of 256 values of the sigmoid function; tanh(x) is 2 * sigmoid(2 * x) - 1."""
     op = request.op
     logistic = op.kind == "LOGISTIC"
     multiplier, right = sigmoid_factor(op)

@@ -37,7 +37,7 @@ _SUM_SPACES = tuple(Space(tile, {"unroll": UNROLLS}) for tile in ("linear", "tab
 
 
 def sum_schedules(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of a sum, the default first."""
+    """Return the valid schedules of a sum, the default first."""
     nest = _nest(request.op)
     linear = linear_sum(request.op) is not None
     default = Schedule("linear" if linear else "tables", {"unroll": nest.unroll()})
@@ -49,7 +49,7 @@ def sum_schedules(request: KernelRequest) -> list[Schedule]:
 
 
 def plain_schedules(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of the other forms, the default first."""
+    """Return the valid schedules of the other forms, the default first."""
     nest = _nest(request.op)
     default = Schedule("plain", {"unroll": nest.unroll()})
     space = Space("plain", {"unroll": UNROLLS})
@@ -59,7 +59,7 @@ def plain_schedules(request: KernelRequest) -> list[Schedule]:
 @kernel("ADD", "int8", schedules=sum_schedules)
 @kernel("SUB", "int8", schedules=sum_schedules)
 def emit_sum(request: KernelRequest) -> LayerCode:
-    """The linear form where it is exact, else tables."""
+    """Emit the linear form where it is exact, else tables."""
     schedule = request.choose(sum_schedules)
     constants = linear_sum(request.op)
     if schedule.tile == "tables" or constants is None:
@@ -97,7 +97,7 @@ def _emit_table_sum(request: KernelRequest, schedule: Schedule) -> LayerCode:
 
 @kernel("MUL", "int8", schedules=plain_schedules)
 def emit_product(request: KernelRequest) -> LayerCode:
-    """The product of the two bytes less their zero points, requantized."""
+    """Emit the product of the two bytes less their zero points, requantized."""
     op = request.op
     zeros = op.input(0).zero_point, op.input(1).zero_point
     bound = (128 + abs(zeros[0])) * (128 + abs(zeros[1]))
@@ -155,7 +155,7 @@ def float_clamp(name: str, activation: str) -> str:
 
 
 def _terms(op: Op, position: int, factor: tuple[int, int]) -> NDArray[np.int64]:
-    """An input at the common scale, in the order of unsigned bytes."""
+    """Return an input at the common scale, in the order of unsigned bytes."""
     every = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
     return multiply_by_quantized_multiplier((every - op.input(position).zero_point) << 20, *factor)
 

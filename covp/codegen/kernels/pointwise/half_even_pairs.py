@@ -78,7 +78,7 @@ def emit_pairs(request: KernelRequest) -> LayerCode:
 
 
 def _pair_step(op: Op) -> PairStep:
-    """The constants with the fewest exceptions.
+    """Return the constants with the fewest exceptions.
 
     Raises:
         ModelError: the scales are so far apart that no form fits 32 bits.
@@ -127,7 +127,7 @@ def _candidates(op: Op) -> Iterator[tuple[tuple[int, ...], tuple[int, int], int,
 
 
 def _inner(factors: tuple[int, ...], zeros: tuple[int, int]) -> Array:
-    """The variable part for every pair, [x + 128, y + 128]."""
+    """Return the variable part for every pair, [x + 128, y + 128]."""
     if len(factors) == 1:
         return factors[0] * np.outer(_BYTES - zeros[0], _BYTES - zeros[1])
     return factors[0] * _BYTES[:, None] + factors[1] * _BYTES[None, :]

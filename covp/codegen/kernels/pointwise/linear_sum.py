@@ -68,7 +68,7 @@ def _fits(exact: list[float], x: Array, wanted: Array, s: int) -> bool:
 
 
 def _every_pair(op: Op) -> Array:
-    """The reference's output for all pairs, [x + 128, y + 128]."""
+    """Return the reference's output for all pairs, [x + 128, y + 128]."""
     x = np.repeat(np.arange(-128, 128, dtype=np.int8)[:, None], 256, axis=1)
     return definition(op.kind).reference(op, [x, x.T])[0].astype(np.int64)
 
@@ -95,5 +95,5 @@ def linear_function(core: Core, constants: LinearSum) -> str:
 
 
 def linear_includes(core: Core, constants: LinearSum) -> str:
-    """The header that `linear_function` needs, or nothing."""
+    """Return the header that `linear_function` needs, or nothing."""
     return clamp_includes(core, constants.low, constants.high)

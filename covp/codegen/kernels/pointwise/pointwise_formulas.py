@@ -133,12 +133,12 @@ class Formula:
 
     @staticmethod
     def of(expression: str) -> Formula:
-        """The function that returns an expression."""
+        """Return the function that returns an expression."""
         return Formula((f"return {expression};",), cheap="f(" not in expression)
 
 
 def formula(op: Op) -> Formula:
-    """The C of an operator for plain numbers of the types of its tensors."""
+    """Return the C of an operator for plain numbers of the types of its tensors."""
     if op.kind in _OWN:
         return _OWN[op.kind](op)
     dtype = op.input(0).dtype
@@ -153,7 +153,7 @@ def formula(op: Op) -> Formula:
 
 
 def unsigned_type(dtype: DType) -> str:
-    """The C type in which integers of a type wrap."""
+    """Return the C type in which integers of a type wrap."""
     return "uint64_t" if dtype.itemsize == 8 else "uint32_t"
 
 
@@ -176,7 +176,7 @@ def _divide(op: Op) -> Formula:
 
 
 def _clip(op: Op) -> Formula:
-    """The bounds are y and z; either may be missing."""
+    """Return the clamp between y and z, either of which may be missing."""
     single = op.input(0).dtype.kind == "f"
     number = " || x != x" if single else ""
     bounds = {"y": ">", "z": "<"}

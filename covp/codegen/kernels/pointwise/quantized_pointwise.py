@@ -79,12 +79,12 @@ def _emit(request: KernelRequest, lines: list[str], definitions: list[str]) -> L
 
 
 def _span(op: Op, position: int = 0) -> int:
-    """The largest magnitude of an input less its zero point."""
+    """Return the largest magnitude of an input less its zero point."""
     return (1 << 8 * op.input(position).dtype.itemsize) - 1
 
 
 def emit_comparison(request: KernelRequest) -> LayerCode:
-    """Both sides in units of 2**-8."""
+    """Emit a comparison of both sides in units of 2**-8."""
     op = request.op
     bound = _span(op) << COMPARED_BITS
     scale = [
@@ -102,7 +102,7 @@ for _kind in COMPARISONS:
 
 @kernel("ABS", "int16")
 def emit_abs(request: KernelRequest) -> LayerCode:
-    """The magnitude, rescaled where the scales differ."""
+    """Emit the magnitude, rescaled where the scales differ."""
     op = request.op
     ratio = np.float32(op.input(0).scale) / np.float32(op.output.scale)
     scale = scale_function(request.core, "scale", quantize_multiplier(float(ratio)), 1 << 15)
@@ -126,7 +126,7 @@ def emit_prelu(request: KernelRequest) -> LayerCode:
 
 @kernel("SQUARED_DIFFERENCE", "int8", "int16")
 def emit_squared_difference(request: KernelRequest) -> LayerCode:
-    """Both sides at twice the larger scale, as in a sum."""
+    """Emit a squared difference at twice the larger scale, as in a sum."""
     first, second, last = difference_factors(request.op)
     bits = squared_bits(request.op)
     bound = _span(request.op) << bits
@@ -142,7 +142,7 @@ def emit_squared_difference(request: KernelRequest) -> LayerCode:
 
 @kernel("DIV", "int8")
 def emit_divide(request: KernelRequest) -> LayerCode:
-    """The reciprocal of each possible divisor comes from a table."""
+    """Emit the division; the reciprocal of each possible divisor comes from a table."""
     op = request.op
     multiplier, shift = divide_factor(op)
     inverse, bits = reciprocal(np.maximum(np.arange(256), 1))

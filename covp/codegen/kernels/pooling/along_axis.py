@@ -20,7 +20,7 @@ def split_at(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 @kernel("ARG_MAX", "float32", *PLAIN_INTEGERS)
 @kernel("ARG_MIN", "float32", *PLAIN_INTEGERS)
 def emit_arg_max(request: KernelRequest) -> LayerCode:
-    """A running best and its index; stored values of a scale are in the order of real ones."""
+    """Emit a running best and its index; stored values of a scale are in the order of real ones."""
     op = request.op
     outside, length, inside = split_at(op.input(0).shape, op.attributes.axis)
     sign = (">" if op.kind == "ARG_MAX" else "<") + "=" * op.attributes.last
@@ -44,7 +44,7 @@ def emit_arg_max(request: KernelRequest) -> LayerCode:
 @kernel("CUMSUM", "float32", *PLAIN_INTEGERS)
 @kernel("CUMPROD", "float32", *PLAIN_INTEGERS)
 def emit_cumulative(request: KernelRequest) -> LayerCode:
-    """A running sum or product; an axis of run time chooses between the loops of all axes."""
+    """Emit a running sum or product; an axis of run time chooses between the loops of all axes."""
     op, shape = request.op, request.op.input(0).shape
     axis = op.attributes.axis
     if axis is not None:

@@ -46,7 +46,7 @@ class _Step:
 
 @kernel("AVERAGE_POOL_2D", "int8", schedules=pool_schedules, rule="half even")
 def emit_half_even_average(request: KernelRequest) -> LayerCode:
-    """The linear step, several channels together."""
+    """Emit the linear step, several channels together."""
     op, window, schedule = request.op, window_of(request), request.choose(pool_schedules)
     together = schedule["channels"]
     area = window.size[0] * window.size[1]
@@ -196,7 +196,7 @@ def _sums(op: Op, window: Window, total: str, sum_of: str, term: str) -> str:
 
 
 def _exact_in_float(op: Op, window: Window) -> str:
-    """The same for a core with a floating-point unit.
+    """Return the same for a core with a floating-point unit.
 
     Dequantized bytes come from a table: a product that is added would be fused with the sum.
     """

@@ -38,7 +38,7 @@ class Fold:
 
 
 def reduce_schedules(request: KernelRequest) -> list[Schedule]:
-    """The numbers of neighbouring outputs that are computed together; the default first."""
+    """Return the numbers of neighbouring outputs that are computed together; the default first."""
     if request.op.attributes.axes is None:
         return [Schedule("run time")]
     outer = _outer(request.op)
@@ -48,7 +48,7 @@ def reduce_schedules(request: KernelRequest) -> list[Schedule]:
 
 
 def emit_plain_reduction(request: KernelRequest) -> LayerCode:
-    """A reduction of numbers without a scale, or one that keeps the scale."""
+    """Emit a reduction of numbers without a scale, or one that keeps the scale."""
     op = request.op
     if op.attributes.axes is None:
         return _emit_run_time(request, _fold(op))
@@ -156,7 +156,7 @@ _MAX, _MIN = "{0} = {1} > {0} ? {1} : {0};", "{0} = {1} < {0} ? {1} : {0};"
 
 
 def _nan(op: Op, beyond: str) -> str:
-    """The tap of the largest or the least float."""
+    """Return the tap of the largest or the least float."""
     counts = " || {1} != {1}" if op.attributes.nan_counts else ""
     return f"{{0}} = {{1}} {beyond} {{0}}{counts} ? {{1}} : {{0}};"
 
@@ -213,7 +213,7 @@ def _integer(op: Op, dtype: DType) -> Fold:
 
 
 def _outer(op: Op) -> LoopNest:
-    """The loops over the outputs."""
+    """Return the loops over the outputs."""
     shape, axes = op.input(0).shape, op.attributes.axes
     strides = dense_strides(shape)
     kept = [axis for axis in range(len(shape)) if axis not in axes]

@@ -105,7 +105,7 @@ def _sigmoid(integer_bits: int) -> str:
 
 
 def _tanh(name: str, integer_bits: int) -> str:
-    """The argument is doubled by one integer bit more."""
+    """Return tanh; the argument is doubled by one integer bit more."""
     return (
         f"static int32_t {name}(int32_t a)\n{{\n"
         "    if (a == 0)\n        return 0;\n"

@@ -37,7 +37,7 @@ class GateProducts:
 
     @staticmethod
     def of(core: Core, lengths: dict[str, int], total: str) -> GateProducts:
-        """The best way of a core; a total of int32_t says that all sums are proved to fit it."""
+        """Return a core's best way; a total of int32_t says that all sums are proved to fit it."""
         found = [dot for dot in dot_products() if dot.lanes == 2 and dot.fits(core)]
         return GateProducts(lengths, total, found[0] if found and total == "int32_t" else None)
 

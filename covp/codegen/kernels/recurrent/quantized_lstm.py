@@ -99,7 +99,7 @@ def _bound(numbers: QuantizedLstm) -> int:
 
 
 def _sums(total: str, suffix: str, first: int) -> list[str]:
-    """The sums of the four gates at their start."""
+    """Return the sums of the four gates at their start."""
     start = ", ".join(f"sum{suffix}_{name} = bias[{first + i}]" for i, name in enumerate(_GATES))
     return [f"{total} {start};"]
 
@@ -110,7 +110,7 @@ def _back(numbers: QuantizedLstm, total: str, name: str) -> str:
 
 
 def _rescalers(core: Core, numbers: QuantizedLstm, wide: bool) -> list[str]:
-    """The functions of each gate's sums, of the products with the cell state, and of the output."""
+    """Return the functions that rescale each gate's sums, cell-state products and the output."""
     functions = []
     for name, gate in zip(_GATES, numbers.gates, strict=True):
         for prefix, factor in (("own", gate.factor), ("back", gate.recurrent_factor)):

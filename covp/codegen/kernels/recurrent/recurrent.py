@@ -63,7 +63,7 @@ class _Code:
         return sums_of(self.request.op) * self._a.hidden
 
     def layer(self) -> LayerCode:
-        """The whole layer."""
+        """Return the whole layer."""
         op = self.request.op
         inputs = {
             name: tensor
@@ -146,7 +146,7 @@ class _Code:
         return [line for line in lines if line]
 
     def _add_biases(self) -> list[str]:
-        """The start of a direction's sums from a B that comes at run time."""
+        """Return the start of a direction's sums from a B that comes at run time."""
         if self._start_is_constant:
             return []
         whole, hidden = self.request.op.input(1).shape[1], self._a.hidden
@@ -166,7 +166,7 @@ class _Code:
         return lines
 
     def _sequence(self, outputs: dict[str, Tensor]) -> list[str]:
-        """The loop over time of one sequence in one direction."""
+        """Return the loop over time of one sequence in one direction."""
         a, hidden = self._a, self._a.hidden
         time, batch, size = extents(self.request.op)
         states = ("h", "c") if self._is_lstm else ("h",)
@@ -191,7 +191,7 @@ class _Code:
         return [*lines, *self._time(outputs, x_time)]
 
     def _length(self, time: int, outputs: dict[str, Tensor]) -> list[str]:
-        """The number of steps, and zeros for what a shorter sequence leaves out."""
+        """Return the number of steps, and zeros for what a shorter sequence leaves out."""
         if self._tensor(LENGTHS) is None:
             return [f"const int32_t length = {time};"]
         lines = [

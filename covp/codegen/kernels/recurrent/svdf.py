@@ -88,7 +88,7 @@ def _admit(op: Op) -> str:
 
 
 def _bias_and_bounds(op: Op) -> tuple[Array, tuple[int, int]]:
-    """The units' biases; bounds of a filter's and a unit's sum."""
+    """Return the units' biases; bounds of a filter's and a unit's sum."""
     feature, time = (np.asarray(op.input(p).data).astype(np.int64) for p in (FEATURE, TIME))
     bias = op.inputs[BIAS]
     units = op.output.shape[1]
@@ -110,7 +110,7 @@ def _rescalers(core: Core, op: Op, bounds: tuple[int, int]) -> list[str]:
 
 
 def _layer(request: KernelRequest, form: _Form) -> LayerCode:
-    """The loops over batch, units and their filters."""
+    """Return the loops over batch, units and their filters."""
     op = request.op
     batch, depth = op.input(0).shape
     filters, rank = op.input(TIME).shape[0], op.attributes.rank
@@ -144,7 +144,7 @@ def _layer(request: KernelRequest, form: _Form) -> LayerCode:
 
 
 def _one_filter(op: Op, form: _Form) -> list[str]:
-    """The new element of a filter, its state moved by one step, its sum over the steps."""
+    """Return the new element of a filter, its state moved by one step, its sum over the steps."""
     depth, steps = op.input(0).shape[1], op.input(TIME).shape[1]
     state = c_type(op.input(STATE).dtype)
     product = f"times[f * {steps} + i] * {form.centred}"

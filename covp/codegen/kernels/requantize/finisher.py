@@ -33,7 +33,7 @@ def finisher(core: Core, arithmetic: Arithmetic, scaling: Scaling, bound: int) -
 
 
 def layer_finisher(core: Core, problem: QuantizedConv2D) -> tuple[NDArray[Any], Requantizer]:
-    """The bias with the input's zero point folded in, and the finisher of a convolution's sums."""
+    """Return a convolution's bias, the input's zero point folded in, and its finisher."""
     bias = problem.bias - problem.input_zero_point * _by_channel(problem).sum(axis=1)
     most = 1 << 15 if problem.arithmetic.stored == "int16" else 128
     bound = sum_bound(problem, bias, most)

@@ -96,7 +96,7 @@ class Requantizer(ABC):
         return clamp_includes(self.core, *self.scaling.clamp)
 
     def columns(self) -> list[NDArray[np.int32]]:
-        """The per-channel arguments of ``requantize`` after the sum, in order."""
+        """Return the per-channel arguments of ``requantize`` after the sum, in order."""
         columns = self._unproved_columns() if self._proof is None else self._proof.columns()
         return [column.astype(np.int32) for column in columns]
 

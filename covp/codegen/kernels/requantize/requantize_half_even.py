@@ -110,7 +110,7 @@ class Guarded:
         return np.asarray(half + self._window())
 
     def columns(self) -> list[Array]:
-        """The per-channel arguments of the function after the sum."""
+        """Return the per-channel arguments of the function after the sum."""
         return [self.multiplier] if self._common else [self.multiplier, self._offset(), self.shift]
 
     def function(self, high_word: str, clamp: str) -> str:
@@ -140,7 +140,7 @@ class Guarded:
 def guarded_form(
     factors: NDArray[np.float32], zero_point: int, bound: int, word_bits: int
 ) -> Guarded | None:
-    """The constants of a layer, or None where its factors or sums are out of reach.
+    """Return the constants of a layer, or None where its factors or sums are out of reach.
 
     Args:
         factors: per channel.

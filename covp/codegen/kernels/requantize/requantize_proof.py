@@ -54,7 +54,7 @@ class Proved:
         return bool((self.shift == self.shift[0]).all())
 
     def columns(self) -> list[Array]:
-        """The per-channel arguments of the function after the sum."""
+        """Return the per-channel arguments of the function after the sum."""
         shift = [] if self.common_shift else [self.shift]
         exception = [] if self.exception is None else [self.exception]
         return [self.multiplier, self.offset, *shift, *exception]
@@ -84,7 +84,7 @@ class StepFunction:
     def match(
         self, multiplier: Array, shift: Array, preshift: int, half_even: bool
     ) -> Proved | None:
-        """The first candidate that is exact, or None.
+        """Return the first candidate that is exact, or None.
 
         Args:
             multiplier, shift: per channel, near multiplier / 2**31 / 2**shift = factor.
@@ -182,7 +182,7 @@ class StepFunction:
     def _limits(
         self, steps: Array, preshift: int, multiplier: Array, shift: Array, even: bool
     ) -> Limits:
-        """The least and the largest offset per channel that put every step in its place.
+        """Return the least and the largest offset per channel that put every step in its place.
 
         The step to ``level`` is right if (h(T) + offset) >> s >= level > (h(T - 1) + offset) >> s;
         steps outside the reach of the sums do not constrain.
@@ -194,7 +194,7 @@ class StepFunction:
     def _bounds(
         self, steps: Array, preshift: int, multiplier: Array, shift: Array, even: bool
     ) -> Limits:
-        """The same for each step, (channels, levels)."""
+        """Return the same for each step, (channels, levels)."""
         target = self._levels()[None, :] << shift[:, None]
 
         def value(acc: Array) -> Array:

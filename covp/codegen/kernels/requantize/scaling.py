@@ -50,7 +50,7 @@ def scale_function(core: Core, name: str, factor: tuple[int, int], bound: int) -
 
 
 def exact_scale(factor: tuple[int, int], known_zeros: int) -> int | None:
-    """The shift to the right that a factor is for numbers with so many zero bits at their end.
+    """Return the right shift that a factor is for numbers with enough zero bits at their end.
 
     None where it is no power of two, or bits are lost: those round.
     """

@@ -19,7 +19,7 @@ _PRESENT, _SCORES = (1, 2), 3  # outputs
 
 @register("Attention")
 def _attention(node: Node, importer: Importer) -> Sequence[Tensor | None]:
-    """The keys and values of earlier calls are put before the new ones."""
+    """Convert Attention; keys and values of earlier calls are put before the new ones."""
     query, key, value = (node.input(i) for i in range(3))
     heads = _heads(node, query, "q_num_heads")
     kv_heads = _heads(node, key, "kv_num_heads")

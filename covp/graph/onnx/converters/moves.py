@@ -21,7 +21,7 @@ TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
 def axis_of(value: int, rank: int) -> int:
-    """An axis that may count from the end. Raises ModelError outside the rank."""
+    """Return an axis that may count from the end. Raises ModelError outside the rank."""
     if not -rank <= value < rank:
         raise ModelError(f"axis {value} is outside a tensor of rank {rank}")
     return value % rank
@@ -135,7 +135,7 @@ def pad(
     mode: PadMode = "constant",
     value: float = 0.0,
 ) -> Tensor:
-    """The tensor with margins; a negative pad takes elements away, first."""
+    """Return the tensor with margins; a negative pad takes elements away, first."""
     if any(min(pair) < 0 for pair in pads):
         kept = [
             (max(-before, 0), n - max(-after, 0), 1)

@@ -32,7 +32,7 @@ def scale_and_shift(
 
 
 def with_axis_last(source: Tensor, axis: int, importer: Importer) -> tuple[Tensor, Sequence[int]]:
-    """The tensor with an axis moved to the end, and the permutation that moves it back.
+    """Return the tensor with an axis moved to the end, and the permutation that moves it back.
 
     Channels of images are last in the internal layout: such a transpose cancels with its like.
     """

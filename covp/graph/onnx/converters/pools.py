@@ -77,7 +77,7 @@ def pooled_size(node: Node, space: Sequence[int], g: Geometry) -> tuple[int, ...
 def _plain(
     importer: Importer, kind: str, image: Tensor, g: Geometry, size: Sequence[int]
 ) -> Tensor | None:
-    """The pool of a float or quantized image, as TFLite has it; one with one axis has height 1."""
+    """Return the pool of an image, as TFLite has it; one with one axis has height 1."""
     known = image.dtype == np.float32 or image.quantization is not None
     if len(size) > 2 or not known or max(g.dilation) > 1:
         return None
@@ -119,7 +119,7 @@ def _global_norm(node: Node, importer: Importer) -> Tensor:
 
 @register("MaxUnpool")
 def _unpool(node: Node, importer: Importer) -> Tensor:
-    """The indices are of the output that the pool's image had; a larger one is padded."""
+    """Convert MaxUnpool; indices are of the pool's image; a larger output is padded."""
     source, indices = node.input(0), node.input(1)
     kernel = node.get("kernel_shape", [])
     if len(kernel) != len(source.shape) - 2:

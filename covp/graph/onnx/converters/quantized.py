@@ -100,7 +100,7 @@ def _requantize(node: Node, importer: Importer) -> Tensor:
 
 @register("Table", domain=OWN_DOMAIN)
 def _table(node: Node, importer: Importer) -> Tensor:
-    """The function's results for every byte, as the reader computes constants."""
+    """Return a function's results for every byte, as the reader computes constants."""
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
     function = node.attributes["function"]
     values = dequantize(EVERY_BYTE, *of.one)
@@ -133,7 +133,7 @@ def lookup(
     values: NDArray[np.float32],
     name: str,
 ) -> Tensor:
-    """A table of float32 results, quantized."""
+    """Return a table of float32 results, quantized."""
     scale, point = to.one
     results = quantize(values, scale, point, np.dtype(np.int8))
     table = LookupTable(tuple(int(v) for v in results), name)
@@ -143,7 +143,7 @@ def lookup(
 
 
 def on_int8(convert: Converter) -> Converter:
-    """A converter of an operator that moves or compares values, for quantized ones.
+    """Return a converter of an operator that moves or compares values, for quantized ones.
 
     Its first input is given as int8, and its results have that input's quantization. The
     attribute ``unsigned`` says that other numbers of the node are of uint8.

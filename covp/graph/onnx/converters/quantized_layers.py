@@ -141,7 +141,7 @@ def _product(
 
 
 def _subtract_zero_point(node: Node, position: int, by: Parameters, axis: int) -> NDArray[np.int16]:
-    """The weights less their zero points."""
+    """Return the weights less their zero points."""
     weights = node.constant(position, "the weights")
     if weights.dtype.itemsize != 1:
         raise ModelError(f"weights are {weights.dtype}; int8 and uint8 are supported")
@@ -158,7 +158,7 @@ def _subtract_zero_point(node: Node, position: int, by: Parameters, axis: int) -
 def _weights(
     node: Node, importer: Importer, data: NDArray[np.int16], by: Parameters, axis: int
 ) -> Tensor:
-    """The int8 tensor; it has a zero point only where int8 does not hold the weights without."""
+    """Return the int8 tensor, with a zero point only if int8 cannot hold the weights without."""
     several = by.scale.size > 1
     point = np.zeros(by.scale.shape, np.int32)
     if data.size and (data.min() < -128 or data.max() > 127):

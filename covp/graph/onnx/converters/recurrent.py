@@ -65,7 +65,7 @@ def _recurrent(node: Node, importer: Importer) -> Sequence[Tensor | None]:
 
 
 def _hidden_size(node: Node) -> int:
-    """The attribute, or what R says: its last axis."""
+    """Return the attribute, or what R says: its last axis."""
     shape = node.input(2).shape
     size = node.get("hidden_size", shape[-1] if shape else 0)
     if size < 1:

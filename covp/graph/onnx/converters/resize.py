@@ -134,7 +134,7 @@ def _find_wanted(node: Node, importer: Importer) -> _Wanted:
 
 
 def _nonempty(node: Node, position: int) -> Tensor | None:
-    """An input that has values; older exporters write empty ones for none."""
+    """Return an input that has values; older exporters write empty ones for none."""
     tensor = node.optional(position)
     return tensor if tensor is not None and tensor.size else None
 

@@ -38,7 +38,7 @@ class Geometry:
 def geometry(
     node: Node, space: Sequence[int], kernel: Sequence[int], crops: bool = False
 ) -> Geometry:
-    """The window; SAME paddings as the ONNX specification of auto_pad computes them.
+    """Return the window; SAME paddings as the ONNX specification of auto_pad computes them.
 
     Args:
         node: with the attributes.
@@ -100,7 +100,7 @@ def channels_last(importer: Importer, image: Tensor) -> Tensor:
 
 
 def channels_first(importer: Importer, image: Tensor) -> Tensor:
-    """The reverse of `channels_last`."""
+    """Return the reverse of `channels_last`."""
     rank = len(image.shape)
     return importer.transpose(image, (0, rank - 1, *range(1, rank - 1)))
 

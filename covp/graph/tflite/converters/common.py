@@ -39,7 +39,7 @@ def register(*kinds: str) -> Callable[[Converter], Converter]:
 
 
 def options_of(kind: type[Any], table: Any) -> Any:
-    """The typed view of an options table; defaults where the file leaves the table out."""
+    """Return the typed view of an options table; defaults where the file leaves the table out."""
     if table is None:
         raise ModelError("its options are missing; convert the model again")
     options = kind()

@@ -26,7 +26,7 @@ from covp.graph.tflite.converters.common import (
 
 
 def _narrow_sums(op: Op, bias_type: int) -> None:
-    """An int16 layer without bias whose options ask for int32 sums gets a bias of int32 zeros."""
+    """Give an int16 layer without bias a bias of zeros where its options ask for int32 sums."""
     bias = op.inputs[2] if len(op.inputs) > 2 else None
     if op.input(0).dtype == np.int16 and bias is None and bias_type == tflite.TensorType.INT32:
         zeros = np.zeros(op.output.shape[-1], np.int32)
