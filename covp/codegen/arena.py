@@ -60,7 +60,7 @@ class ArenaPlan:
         self.nbytes = plan(list(unique.values()), self.alignment) if unique else 0
 
     def offset(self, item: Tensor | Scratch) -> int:
-        """Bytes from the start of the arena."""
+        """Return the bytes from the start of the arena."""
         table = self._scratch if isinstance(item, Scratch) else self._buffers
         return table[id(item)].offset
 

@@ -86,7 +86,7 @@ def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
 
 
 def indent(parts: Sequence[str], levels: int = 1) -> str:
-    """Parts of one or more lines, joined, each line indented by four spaces per level."""
+    """Return parts of one or more lines, joined, each line indented by four spaces per level."""
     pad = "    " * levels
     lines = [line for part in parts for line in part.split("\n")]
     return "\n".join(pad + line if line else line for line in lines)

@@ -123,7 +123,7 @@ class StartupCode:
 
 
 def startup_calls(backend: AcceleratorBackend) -> Sequence[CCall]:
-    """Calls of an accelerator at the start of every inference.
+    """Return the calls of an accelerator at the start of every inference.
 
     Raises:
         AcceleratorError: it raised, or gave something else than calls.

@@ -113,7 +113,7 @@ def generate(
 
 
 def _demand_ram(program: Program, lowered: Graph) -> None:
-    """Raises CapacityError where activations are far too large to be computed at all.
+    """Raise CapacityError where activations are far too large to be computed at all.
 
     What does not fit by less is found when the program is linked, with what may help.
     """
@@ -131,7 +131,7 @@ def _demand_ram(program: Program, lowered: Graph) -> None:
 
 
 def _demand_flash(graph: Graph, platform: Platform) -> None:
-    """Raises CapacityError where constants are far too large for C to be written at all.
+    """Raise CapacityError where constants are far too large for C to be written at all.
 
     What does not fit by less is found when the program is linked.
     """

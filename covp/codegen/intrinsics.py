@@ -85,7 +85,7 @@ class DotProduct:
         return self.accumulators or 16
 
     def add(self, total: str, x: str, w: str, wraps: bool = False) -> str:
-        """C statement that adds a product.
+        """Return the C statement that adds a product.
 
         Args:
             total: the variable it is added to, or the number of the accumulator.

@@ -23,7 +23,7 @@ _DRIVER_FILE = re.compile(r"\w[\w.-]*\.[cSh]")
 
 
 def demand_architecture(backend: AcceleratorBackend, platform: Platform) -> None:
-    """Raises UsageError: the accelerator cannot be beside this platform's core."""
+    """Raise UsageError: the accelerator cannot be beside this platform's core."""
     core = platform.core
     if backend.architectures and core.architecture not in backend.architectures:
         raise UsageError(

@@ -162,7 +162,7 @@ def _equal(old: Array | None, new: Array) -> bool:
 
 
 def check_inputs(graph: Graph, inputs: Sequence[NDArray[Any]]) -> None:
-    """Raises UsageError where number, shape or dtype of the inputs is wrong."""
+    """Raise UsageError where number, shape or dtype of the inputs is wrong."""
     if len(inputs) != len(graph.inputs):
         raise UsageError(f"{graph.name} has {len(graph.inputs)} inputs, {len(inputs)} were given")
     for tensor, value in zip(graph.inputs, inputs, strict=True):

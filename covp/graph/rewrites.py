@@ -75,7 +75,7 @@ def demand_same_results(
     rules: Iterable[Rule] = (),
     names: Container[str] | None = None,
 ) -> None:
-    """Raises ModelError: a rewrite changed results.
+    """Raise ModelError: a rewrite changed results.
 
     Args:
         before, after, rules, names: as for `wrong_rewrite`.

@@ -275,7 +275,7 @@ def _problem(
 
 
 def _check_int16(op: Op) -> None:
-    """Raises ModelError for an int16 activation with a zero point: LiteRT rejects it, too."""
+    """Raise ModelError for an int16 activation with a zero point: LiteRT rejects it, too."""
     for tensor in (op.input(0), op.output):
         if op.input(0).dtype == np.int16 and tensor.zero_point != 0:
             raise ModelError(

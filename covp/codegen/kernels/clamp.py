@@ -12,7 +12,7 @@ def _saturates(core: Core, low: int, high: int) -> bool:
 
 
 def clamp(core: Core, name: str, low: int, high: int) -> str:
-    """C statements that clamp a variable.
+    """Return C statements that clamp a variable.
 
     Args:
         core: uses SSAT where that suffices.

@@ -12,7 +12,7 @@ _INDICES = "ijklmnefgh"
 
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Elements between neighbours along each axis of a dense row-major tensor."""
+    """Return the elements between neighbours along each axis of a dense row-major tensor."""
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)
@@ -71,7 +71,7 @@ class LoopNest:
         return replace(self, indices="pqrstu")
 
     def at(self, name: str, ahead: int = 0, start: int = 0) -> str:
-        """C index of an operand.
+        """Return the C index of an operand.
 
         Args:
             name: of the operand.
@@ -96,7 +96,7 @@ class LoopNest:
         return self.extents[-1] % unroll == 0
 
     def loops(self, body: Callable[[int], Sequence[str]], unroll: int = 1) -> list[str]:
-        """C text of the loops; ``body(ahead)`` gives the statements of one iteration."""
+        """Return C text of the loops; ``body(ahead)`` gives the statements of one iteration."""
         lines = [line for ahead in range(unroll) for line in body(ahead)]
         step = unroll
         for depth in reversed(range(len(self.extents))):

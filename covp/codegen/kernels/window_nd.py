@@ -37,7 +37,7 @@ class WindowND:
         return range(len(self.size))
 
     def tap(self, last: str) -> str:
-        """C index in ``image`` of the current tap's element ``last`` of the channels."""
+        """Return the C index in ``image`` of the current tap's element ``last`` of the channels."""
         index = ""
         for axis in self.axes:
             at = f"p{axis}"
@@ -53,7 +53,7 @@ class WindowND:
         return index
 
     def taps(self, body: Sequence[str]) -> list[str]:
-        """C loops over the taps inside the image: ``k<axis>``, at element ``p<axis>``."""
+        """Return C loops over the taps inside the image: ``k<axis>``, at element ``p<axis>``."""
         lines = list(body)
         for axis in reversed(self.axes):
             lines = self._transpose(axis, lines) if self.transposed else self._direct(axis, lines)
@@ -119,7 +119,7 @@ class WindowND:
         source: str = "input0",
         targets: Sequence[str] = ("output",),
     ) -> list[str]:
-        """C loops over the output's pixels.
+        """Return C loops over the output's pixels.
 
         Args:
             body: finds ``image``, which is the source's of the batch, and the targets set.

@@ -138,7 +138,7 @@ class Importer:
         return outputs
 
     def _count_folded(self, kind: str, made: Sequence[Tensor]) -> None:
-        """Raises ModelError: constants would take more than a core has, before they are made."""
+        """Raise ModelError: constants would take more than a core has, before they are made."""
         self._folded += sum(tensor.nbytes for tensor in made)
         if self._folded > MOST_FOLDED:
             raise ModelError(

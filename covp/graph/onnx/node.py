@@ -97,7 +97,7 @@ class Node:
         return [int(value) for value in np.asarray(self.constant(position, what)).reshape(-1)]
 
     def integers_of(self, name: str, position: int, what: str) -> list[int] | None:
-        """Integers that older opsets keep in an attribute and newer ones in an input.
+        """Return the integers that older opsets keep in an attribute and newer ones in an input.
 
         Args:
             name: of the attribute.

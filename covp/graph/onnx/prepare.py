@@ -64,7 +64,7 @@ def _convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
 
 
 def _check_calls(model: onnx.ModelProto) -> None:
-    """Raises ModelError for a function that calls itself, and for more nodes than can be inlined.
+    """Raise ModelError for a function that calls itself, and for more nodes than can be inlined.
 
     The inliner would not come to an end.
     """

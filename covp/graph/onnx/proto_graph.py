@@ -301,7 +301,7 @@ class ProtoGraph:
 
 
 def _reads(node: onnx.NodeProto) -> list[str]:
-    """Names of the values that a node reads, in its subgraphs too."""
+    """Return the names of the values that a node reads, in its subgraphs too."""
     names = [name for name in node.input if name]
     for attribute in node.attribute:
         graphs = [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]

@@ -97,7 +97,7 @@ def stated_extents(shape: onnx.TensorShapeProto) -> list[int | None]:
 
 
 def stated_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
-    """Static shapes that a graph states of its own values, by name."""
+    """Return the static shapes that a graph states of its own values, by name."""
     shapes = {}
     for value in (*graph.value_info, *graph.output):
         tensor = value.type.tensor_type
@@ -109,7 +109,7 @@ def stated_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
 
 
 def check_size(shape: Sequence[int], dtype: np.dtype[Any], most: int, what: str) -> None:
-    """Raises ModelError for a tensor of more than ``most`` bytes or more axes than numpy has, or
+    """Raise ModelError for a tensor of more than ``most`` bytes or more axes than numpy has, or
     of less than no elements, as of a window that is larger than its image."""
     if min(shape, default=0) < 0:
         raise ModelError(f"{what} would have the shape {tuple(shape)}: its input is too small")

@@ -80,7 +80,7 @@ def leaky_factors(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def rectifier_factor(op: Op) -> tuple[int, int]:
-    """Multiplier and shift of RELU and RELU6, in single precision: activations_common.cc."""
+    """Return multiplier and shift of RELU and RELU6, in single precision: activations_common.cc."""
     return quantize_multiplier(float(np.float32(op.input(0).scale) / np.float32(op.output.scale)))
 
 
@@ -93,7 +93,7 @@ def _clamp(op: Op, centred: Array) -> Array:
 
 
 def _int16(op: Op, x: Array) -> Array:
-    """Results of int16."""
+    """Return the results of int16."""
     centred = x.astype(np.int64) - op.input(0).zero_point
     functions = {"LOGISTIC": logistic16, "TANH": tanh16, "LEAKY_RELU": _leaky}
     return functions.get(op.kind, _clamp)(op, x if op.kind in ("LOGISTIC", "TANH") else centred)

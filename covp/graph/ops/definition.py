@@ -54,7 +54,7 @@ def of_one_type(*dtypes: str, data: Sequence[int] | None = (0,)) -> TypeRule:
 
 
 def check_type(tensor: Tensor, *dtypes: str) -> None:
-    """Raises ModelError for a tensor of another type."""
+    """Raise ModelError for a tensor of another type."""
     if tensor.dtype.name not in dtypes:
         known = [name for name in dtypes if name != "int32"] or list(dtypes)
         raise ModelError(
@@ -130,7 +130,7 @@ def definition(kind: str) -> OpDefinition:
 
 
 def macs(graph: Graph) -> int:
-    """Multiply-accumulates of an inference."""
+    """Return the multiply-accumulates of an inference."""
     return sum(definition(op.kind).macs(op) for op in graph.ops)
 
 

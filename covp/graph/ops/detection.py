@@ -96,7 +96,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _decode_boxes(encoded: Array, anchors: Array, scales: tuple[float, ...]) -> Array:
-    """Corners from centres and sizes, computed in double precision and kept in single."""
+    """Return corners from centres and sizes, computed in double precision and kept in single."""
     y, x, h, w = np.moveaxis(encoded.astype(np.float64) / np.array(scales, np.float32), 1, 0)
     own_y, own_x, own_h, own_w = np.moveaxis(anchors.astype(np.float64), 1, 0)
     middle = [(y * own_h + own_y).astype(np.float32), (x * own_w + own_x).astype(np.float32)]
@@ -110,7 +110,7 @@ def _decode_boxes(encoded: Array, anchors: Array, scales: tuple[float, ...]) -> 
 
 
 def _overlaps(box: Array, boxes: Array) -> Array:
-    """Intersection over union of a box with each; 0 where one of them has no area."""
+    """Return the intersection over union of a box with each; 0 where one of them has no area."""
     own = (box[2] - box[0]) * (box[3] - box[1])
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     low, high = np.maximum(box[:2], boxes[:, :2]), np.minimum(box[2:], boxes[:, 2:])

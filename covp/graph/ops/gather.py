@@ -97,7 +97,7 @@ class OneHot:
 
 
 def wrap(indices: Array, extent: int | Array) -> Array:
-    """Indices from 0 to ``extent`` - 1, as the file's head says."""
+    """Return the indices from 0 to ``extent`` - 1, as the file's head says."""
     found = indices.astype(np.int64)
     found = np.where(found < 0, found + extent, found)
     return np.clip(found, 0, np.asarray(extent) - 1)

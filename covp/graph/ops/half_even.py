@@ -86,7 +86,7 @@ def _product(op: Op, a: Array, b: Array) -> Array:
 
 
 def _shift(levels: Array, offset: int) -> Array:
-    """Levels of uint8, rounded there, as those of int8."""
+    """Return the levels of uint8, rounded there, as those of int8."""
     return np.rint(levels) - offset if offset else levels
 
 

@@ -24,7 +24,7 @@ MIN = -32768
 
 
 def check_int16(*tensors: Tensor) -> None:
-    """Raises ModelError for a tensor of int16 with a zero point, where TFLM has none."""
+    """Raise ModelError for a tensor of int16 with a zero point, where TFLM has none."""
     for tensor in tensors:
         if tensor.dtype == np.int16 and tensor.quantization is not None and tensor.zero_point:
             raise ModelError(
@@ -48,7 +48,7 @@ def sigmoid_table() -> NDArray[np.uint16]:
 
 
 def sigmoid_factor(op: Op) -> tuple[int, int]:
-    """Multiplier and right shift that bring an input of LOGISTIC or TANH to 1 / (3 * 4096).
+    """Return multiplier and right shift that bring an input of LOGISTIC or TANH to 1 / (3 * 4096).
 
     TFLM scales by 3 alone where the scale is a power of two that the table has.
 
@@ -146,7 +146,7 @@ def lookup(index: Array, table: Array) -> Array:
 
 
 def softmax_factor(op: Op) -> tuple[int, int]:
-    """Multiplier and shift that bring differences to 10 / 65535.
+    """Return the multiplier and shift that bring differences to 10 / 65535.
 
     Raises:
         ModelError: a difference of 65535 steps, shifted to the left, would leave 32 bits.

@@ -175,7 +175,7 @@ def _filter(a: ResizeTaps, distance: Array) -> Array:
 
 
 def _nearest(a: ResizeTaps, x: Array) -> Array:
-    """Indices of the elements nearest to places."""
+    """Return the indices of the elements nearest to places."""
     nearest = {
         "floor": lambda: np.floor(x),
         "ceil": lambda: np.ceil(x),

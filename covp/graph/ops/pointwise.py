@@ -101,7 +101,7 @@ def reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def check_types(op: Op) -> None:
-    """Raises ModelError where the tensors are not of the types that the kind takes."""
+    """Raise ModelError where the tensors are not of the types that the kind takes."""
     rule = POINTWISE[op.kind]
     positions = range(len(op.inputs)) if rule.data is None else rule.data
     data = [t for i in positions if i < len(op.inputs) and (t := op.inputs[i]) is not None]

@@ -58,7 +58,7 @@ def _average(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _counts(op: Op) -> Array:
-    """Elements of each window."""
+    """Return the elements of each window."""
     ones = np.ones((1, *op.input(0).shape[1:3], 1), np.int64)
     return np.asarray(_windows(op, ones, 0).sum(axis=(3, 4)))
 

@@ -64,7 +64,7 @@ def _dequantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _quantize_half_even(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """Integers by way of float32."""
+    """Quantize to integers by way of float32."""
     x, out = given(values, 0), op.output
     if x.dtype != np.float32:
         x = dequantize(x, op.input(0).scale, op.input(0).zero_point)

@@ -42,7 +42,7 @@ ALPHA_N, ALPHA_D, ALPHA_I, ALPHA_F = 117049297, 127690142, 1057819769, 638450708
 
 
 def check_squares(op: Op) -> None:
-    """Raises ModelError for a row whose sum of squares may leave 31 bits."""
+    """Raise ModelError for a row whose sum of squares may leave 31 bits."""
     depth = op.input(0).shape[-1]
     if depth > MOST_SQUARES:
         raise ModelError(f"a row of {depth} values; at most {MOST_SQUARES} are supported")
@@ -105,7 +105,7 @@ def exponentials(op: Op) -> Array:
 
 
 def _headroom(raw: Array) -> Array:
-    """Leading zeros of 32 bits."""
+    """Return the leading zeros of 32 bits."""
     return np.asarray(32 - np.vectorize(int.bit_length, otypes=[np.int64])(raw))
 
 

@@ -33,7 +33,7 @@ _RSQRT_BITS = 20
 
 
 def _store(op: Op, values: Array) -> Array:
-    """Whole numbers, without the zero point, as stored values of the output."""
+    """Return whole numbers, without the zero point, as stored values of the output."""
     out = op.output
     info = np.iinfo(out.dtype)
     return np.asarray(np.clip(values + out.zero_point, info.min, info.max).astype(out.dtype))

@@ -79,7 +79,7 @@ class Recurrent:
 
 
 def extents(op: Op) -> tuple[int, int, int]:
-    """Steps of time, sequences and input size of X."""
+    """Return the steps of time, sequences and input size of X."""
     first, second, size = op.input(0).shape
     return (second, first, size) if op.attributes.layout else (first, second, size)
 

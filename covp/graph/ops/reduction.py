@@ -119,7 +119,7 @@ SAME_SCALE = ("REDUCE_MAX", "REDUCE_MIN")
 
 
 def count(shape: Shape, axes: Axes) -> int:
-    """Elements that are reduced to one."""
+    """Return the elements that are reduced to one."""
     return int(np.prod([shape[axis] for axis in axes], dtype=np.int64))
 
 
@@ -155,7 +155,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def mean_factor(op: Op, elements: int) -> tuple[int, int]:
-    """Multiplier and shift for the sum of ``elements`` values less their zero points.
+    """Return the multiplier and shift for the sum of ``elements`` values less their zero points.
 
     Source: reference_ops::QuantizedMeanOrSum, which puts 1 / count into the factor of MEAN; TFLM
     and LiteRT use it for equal quantization on both sides too (older ones divided there).

@@ -120,7 +120,7 @@ def _dense(shape: Shape) -> Strides:
 
 
 def _view(attention: TiledAttention, tensor: Tensor, swapped: bool) -> tuple[Shape, Strides]:
-    """Extents and strides of an operand, its transpositions undone."""
+    """Return the extents and strides of an operand, its transpositions undone."""
     before = next((op for op in attention.ops if op.output is tensor), None)
     strides = _dense(tensor.shape)
     if before is not None:
@@ -138,7 +138,7 @@ def _broadcast(view: tuple[Shape, Strides], batches: Sequence[int]) -> Strides:
 
 
 def _result(attention: TiledAttention) -> Strides:
-    """Strides of the output along the axes of the second product."""
+    """Return the strides of the output along the axes of the second product."""
     last = attention.ops[-1]
     strides = _dense(last.output.shape)
     if last.kind != "TRANSPOSE":

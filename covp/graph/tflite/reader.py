@@ -223,7 +223,7 @@ class _UnknownOperatorError(ModelError):
 
 
 def _converter(kind: str) -> tuple[str, Converter]:
-    """Kind and converter: covp's own, or a user's."""
+    """Return the kind and converter: covp's own, or a user's."""
     if kind in CONVERTERS:
         return kind, CONVERTERS[kind]
     if kind in _CONTROL_FLOW:

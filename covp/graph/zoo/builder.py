@@ -141,7 +141,7 @@ def single_op_graph(kind: str, *inputs: Tensor | None, **how: Any) -> Graph:
 def quantization(
     scale: ArrayLike | None, zero_point: ArrayLike = 0, axis: int = 0
 ) -> Quantization | None:
-    """Quantization from one scale or several; None without a scale."""
+    """Return the quantization from one scale or several; None without a scale."""
     if scale is None:
         return None
     scales = np.atleast_1d(np.array(scale, np.float32))

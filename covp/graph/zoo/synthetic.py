@@ -99,7 +99,7 @@ def _answer(net: RandomNetwork, x: Tensor, units: int) -> Tensor:
 
 
 def resnet(net: RandomNetwork, width: int = 16) -> Graph:
-    """ResNet-8 for CIFAR-10: three blocks of two 3x3 convolutions."""
+    """Build a ResNet-8 for CIFAR-10: three blocks of two 3x3 convolutions."""
     x = net.conv(net.input(1, 32, 32, 3), width, (3, 3))
     for filters, stride in ((width, (1, 1)), (2 * width, (2, 2)), (4 * width, (2, 2))):
         y = net.conv(x, filters, (3, 3), stride)
@@ -116,7 +116,7 @@ def resnet_large(net: RandomNetwork) -> Graph:
 
 
 def micro_kws_m(net: RandomNetwork) -> Graph:
-    """Three convolutions with pools, three fully connected layers."""
+    """Build three convolutions with pools, three fully connected layers."""
     image = net.builder.add("RESHAPE", net.input(1, 1960), shape=(1, 49, 40, 1))
     x = net.max_pool(net.conv(image, 16, (8, 8)), (2, 2))
     x = net.average_pool(net.conv(x, 12, (6, 6)), (2, 2))
@@ -126,7 +126,7 @@ def micro_kws_m(net: RandomNetwork) -> Graph:
 
 
 def person_detect(net: RandomNetwork) -> Graph:
-    """MobileNetV1 of width 0.25 on gray images, a convolution as its classifier."""
+    """Build a MobileNetV1 of width 0.25 on gray images, a convolution as its classifier."""
     x = net.input(1, 96, 96, 1)
     x = net.depthwise(x, stride=(2, 2), activation="relu6", multiplier=8)
     channels = [16, 32, 32, 64, 64, *[128] * 6, 256, 256]
@@ -150,7 +150,7 @@ def dtln(net: RandomNetwork) -> Graph:
 
 
 def kws(net: RandomNetwork) -> Graph:
-    """DS-CNN: one convolution and four depthwise-separable ones of 64 channels."""
+    """Build a DS-CNN: one convolution and four depthwise-separable ones of 64 channels."""
     x = net.conv(net.input(1, 49, 10, 1), 64, (10, 4), (2, 2))
     for _ in range(4):
         x = net.conv(net.depthwise(x), 64, (1, 1))
@@ -158,7 +158,7 @@ def kws(net: RandomNetwork) -> Graph:
 
 
 def vww(net: RandomNetwork) -> Graph:
-    """MobileNetV1 of width 0.25."""
+    """Build a MobileNetV1 of width 0.25."""
     x = net.conv(net.input(1, 96, 96, 3), 8, (3, 3), (2, 2))
     blocks = [(16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2), *[(128, 1)] * 5]
     for filters, stride in (*blocks, (256, 2), (256, 1)):
@@ -175,7 +175,7 @@ def toycar(net: RandomNetwork) -> Graph:
 
 
 def sww(net: RandomNetwork) -> Graph:
-    """Depthwise-separable convolutions along time, then one row of 32 features."""
+    """Build depthwise-separable convolutions along time, then one row of 32 features."""
     x = net.input(1, 30, 1, 40)
     for rows, filters in ((3, 128), (5, 128), (10, 128), (15, 32)):
         x = net.depthwise(x, (rows, 1), same=False, activation="none")

@@ -56,7 +56,7 @@ def emit_attention(request: KernelRequest) -> LayerCode:
 
 
 def _steps(tensor: Tensor, heads: int) -> tuple[int, int, int]:
-    """Elements from one batch, one head and one position to the next."""
+    """Return the elements from one batch, one head and one position to the next."""
     strides = dense_strides(tensor.shape)
     if len(tensor.shape) == 4:
         return strides[0], strides[1], strides[2]
@@ -92,7 +92,7 @@ def _key_range(op: Op, n: Extents) -> list[str]:
 
 
 def _scores(op: Op, n: Extents) -> list[str]:
-    """Scores with their bias in ``w[first]`` to ``w[last - 1]``, the largest in ``most``."""
+    """Return scores with their bias in ``w[first]`` to ``w[last - 1]``, the largest in ``most``."""
     a: Attention = op.attributes
     mask = optional(op, MASK)
     dot = f"dot(query, key + j * {_steps(op.input(1), a.kv_heads)[2]}) * {c_float(a.scale)}"
@@ -125,7 +125,7 @@ def _scores(op: Op, n: Extents) -> list[str]:
 
 
 def _clear(a: Attention, n: Extents) -> list[str]:
-    """Weights of keys that are not seen, where they are an output."""
+    """Return the weights of keys that are not seen, where they are an output."""
     if a.scores != 3:
         return ["/* no weights are kept */"]
     return [

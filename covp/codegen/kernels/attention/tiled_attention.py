@@ -74,7 +74,7 @@ def _in_place(attention: TiledAttention, tensors: Sequence[Tensor]) -> bool:
 
 
 def _tile(products: Products, rows: int) -> str:
-    """C text of ``tile<rows>``: some rows of queries from end to end."""
+    """Return C text of ``tile<rows>``: some rows of queries from end to end."""
     return (
         f"static void tile{rows}(const int8_t *q, const int8_t *k, const int8_t *v,\n"
         "    int8_t *output, uint8_t *scratch)\n{\n"
@@ -94,7 +94,7 @@ def _tile(products: Products, rows: int) -> str:
 
 
 def _body(products: Products, names: dict[str, Tensor], shared: dict[str, Tensor]) -> list[str]:
-    """Loops over batches and heads, then over tiles."""
+    """Return the loops over batches and heads, then over tiles."""
     shape = products.shape
     axes = len(shape.batches)
     parts = {"q": shape.q, "k": shape.k, "v": shape.v, "output": shape.output}

@@ -35,12 +35,12 @@ def product_requantizer(core: Core, op: Op, depth: int) -> Requantizer:
 
 
 def mix_text(core: Core, attention: TiledAttention) -> str:
-    """C text of START_mix and ``to_mix(sum, factor)``."""
+    """Return C text of START_mix and ``to_mix(sum, factor)``."""
     return _requantizer_text(product_requantizer(core, attention.mix, attention.shape.keys), "mix")
 
 
 def score_text(core: Core, attention: TiledAttention) -> str:
-    """C text of START_scores, ``to_scores(sum, factor)`` and ``CODE(score)``."""
+    """Return C text of START_scores, ``to_scores(sum, factor)`` and ``CODE(score)``."""
     requantizer = product_requantizer(core, attention.scores, attention.shape.depth)
     low, high = _reach(requantizer)
     if clamp_includes(core, -128, 127) or high - low > _LONGEST_TABLE:
@@ -81,7 +81,7 @@ def _middle(zero: int) -> str:
 
 
 def _requantizer_text(requantizer: Requantizer, name: str, more: str = "") -> str:
-    """C text of ``to_<name>(sum, factor)`` and of START_<name>, which declares the factor.
+    """Return C text of ``to_<name>(sum, factor)`` and of START_<name>, which declares the factor.
 
     It is an opaque variable: a compiler that knows it makes four instructions of what is one with a
     register.

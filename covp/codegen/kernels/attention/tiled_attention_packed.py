@@ -39,7 +39,7 @@ class PackedProducts(PlainProducts):
         return [part for part in ((full, 2 * self.words), (1 if rest else 0, rest)) if part[0]]
 
     def head_bytes(self) -> dict[str, int]:
-        """Words of all values, an odd last one beside nothing."""
+        """Return words of all values, an odd last one beside nothing."""
         return {"values": 4 * self.shape.keys * ((self.shape.width + 1) // 2)}
 
     def load_head(self) -> list[str]:

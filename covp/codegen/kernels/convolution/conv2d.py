@@ -154,7 +154,7 @@ class Conv2DCode:
         return [*lines, "}"]
 
     def _pack_block(self) -> list[str]:
-        """Two pixels at a time into words."""
+        """Return C text that packs two pixels at a time into words."""
         if self.patches_in_input:
             depth = self.depth
             inner = [f"pack(input + (pixel + 2 * p) * {depth}, packed + p);"]
@@ -168,7 +168,7 @@ class Conv2DCode:
         return [f"for (int32_t p = 0; p < {self.block.pixels // 2}; p++) {{", indent(inner), "}"]
 
     def _pack(self) -> str:
-        """C text of ``pack(two rows, words)``; words of one k lie side by side."""
+        """Return C text of ``pack(two rows, words)``; words of one k lie side by side."""
         assert isinstance(self.gemm, PackedGemm)
         pairs, row = self.block.pixels // 2, self.row_stride
         unroll = next(n for n in (8, 6, 5, 4, 3, 2, 1) if self.depth % n == 0)

@@ -79,7 +79,7 @@ class Gemm4(Gemm):
         return f"(int32_t)((uint32_t){first} - o{pixel})" if self.block.widened else first
 
     def _step_narrow(self, pixels: int, channels: int, step: int) -> list[str]:
-        """Eight k: one nibble of each channel's word after the other."""
+        """Return C text of eight k: one nibble of each channel's word after the other."""
         words = [f"v{c} = w[{step * channels + c}]" for c in range(channels)]
         lines = ["uint32_t " + ", ".join(words) + ";"]
         for k in range(_GROUP):
@@ -93,7 +93,7 @@ class Gemm4(Gemm):
         return lines
 
     def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
-        """Eight k: four words of patches, one mask each for the pairs of weights."""
+        """Return eight k: four words of patches, one mask each for the pairs of weights."""
         row = self.row_stride // 2
         words = ", ".join(f"v{c} = w[{step * channels + c}]" for c in range(channels))
         lines = [f"uint32_t {words};"]

@@ -215,7 +215,7 @@ class DepthwiseCode:
         return np.stack(words, axis=1).astype(np.int32)
 
     def _gather(self) -> str:
-        """C text of ``gather(input, plane)``: one channel into the plane's inside."""
+        """Return C text of ``gather(input, plane)``: one channel into the plane's inside."""
         p, plane = self.problem, self.plane
         columns = p.in_width
         unroll = next(n for n in (8, 6, 5, 4, 3, 2, 1) if columns % n == 0)
@@ -237,7 +237,7 @@ class DepthwiseCode:
         return "\n".join(lines)
 
     def _convolve(self) -> str:
-        """C text of ``convolve(plane, channel's constants, output)``."""
+        """Return C text of ``convolve(plane, channel's constants, output)``."""
         p = self.problem
         columns = len(self.requantizer.columns())
         loads, pointer, first = self._filter()
@@ -268,7 +268,7 @@ class DepthwiseCode:
         return "\n".join(lines)
 
     def _filter(self) -> tuple[list[str], list[str], int]:
-        """Statements that load a filter, its parameter, and where ``q`` has the bias."""
+        """Return the statements that load a filter, its parameter, and where ``q`` has the bias."""
         if self.widened:
             return self._load_pairs(), [], self._pairs
         return self._load_taps(), [f"const {c_type(self.problem.weights.dtype)} *w"], 0
@@ -278,7 +278,7 @@ class DepthwiseCode:
         return sum(len(row) for row in self._pair_rows)
 
     def _filter_stride(self) -> int:
-        """Elements of the array ``filters`` for each channel; 0 where there is none."""
+        """Return the elements of the array ``filters`` for each channel; 0 where there is none."""
         return 0 if self.widened else self.problem.kernel[0] * self.problem.kernel[1]
 
     def _load_taps(self) -> list[str]:

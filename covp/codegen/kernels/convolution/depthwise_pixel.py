@@ -78,7 +78,7 @@ class DepthwisePixelCode:
         ) + c_array("table", columns, "per channel: bias, requantization")
 
     def _pixel(self) -> str:
-        """C text of ``pixel(input at the first tap, output)``."""
+        """Return C text of ``pixel(input at the first tap, output)``."""
         columns = 1 + len(self.requantizer.columns())
         sums = [f"s{i}" for i in range(self.lanes)]
         starts = ", ".join(f"{s} = q[{i * columns}]" for i, s in enumerate(sums))
@@ -111,7 +111,7 @@ class DepthwisePixelCode:
         return "\n".join(lines)
 
     def _words(self, sums: Sequence[str]) -> list[str]:
-        """Four channels, a tap at a time."""
+        """Return C text for four channels, a tap at a time."""
         lines = []
         for number, at in enumerate(self._taps):
             lines += [

@@ -107,7 +107,7 @@ class FoldedBytesCode:
         ) + c_array("channel_table", columns.astype(np.int32), "bias, then requantization")
 
     def _fold(self) -> str:
-        """C text of ``fold(input, words)``: y and z of every four k; what the even x add."""
+        """Return C text of ``fold(input, words)``: y and z of every four k; what the even x add."""
         lines = [
             "static int32_t fold(const word *input, uint32_t *words)",
             "{",
@@ -171,7 +171,7 @@ class FoldedBytesCode:
         ]
 
     def _step(self, channels: int, step: int) -> list[str]:
-        """Four k."""
+        """Return C text of four k."""
         lines = [
             "{",
             f"    uint32_t y = x[{2 * step}], z = x[{2 * step + 1}];",

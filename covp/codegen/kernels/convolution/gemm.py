@@ -185,11 +185,11 @@ class Gemm:
         return [f"output += {channels};", f"q += {channels * len(self._columns())};"]
 
     def _before(self, pixels: int) -> list[str]:
-        """Statements before the blocks of channels."""
+        """Return the statements before the blocks of channels."""
         return []
 
     def _first(self, pixel: int, channel: int, columns: int) -> str:
-        """C expression of the first value of a sum."""
+        """Return the C expression of the first value of a sum."""
         return f"q[{channel * columns}]"
 
     def _patch_pointer(self) -> str:
@@ -209,7 +209,7 @@ class Gemm:
         return ["int32_t " + ", ".join(f"{name} = {value}" for name, value in sums) + ";"]
 
     def _result(self, pixel: int, channel: int, constants: list[str]) -> str:
-        """C expression of an output."""
+        """Return the C expression of an output."""
         dot, instruction = self.block.dot, self.requantizer.instruction
         total = self._sum(pixel, channel)
         if dot.accumulators and instruction is not None and instruction.of_accumulator:
@@ -289,7 +289,7 @@ class Gemm:
         return lines
 
     def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
-        """Four k: a word of weights is split into the pairs (0, 2) and (1, 3)."""
+        """Return C text of four k: a word of weights is split into the pairs (0, 2) and (1, 3)."""
         widen = self.block.dot.widen
         lines = []
         for c in range(channels):

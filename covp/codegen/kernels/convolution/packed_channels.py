@@ -221,7 +221,7 @@ class PackedWeightsCode:
         return [*steps, f"x += {self.step};", f"w += {self.step // k * pairs};"]
 
     def _step_narrow(self, pairs: int, step: int, first: bool) -> list[str]:
-        """Two k: a word of each pair of channels times two activations."""
+        """Return C text of two k: a word of each pair of channels times two activations."""
         second = f"(uint32_t)x[{step + 1}]"
         if self.by_high_word:
             second = f"(int32_t)({second} << 24)"

@@ -52,7 +52,7 @@ class PackedNibblesCode:
         return 1 + len(self.requantizer.columns())
 
     def _constants(self) -> str:
-        """Words by block of channels, then group of k, then pair; the channel table."""
+        """Return the words by block of channels, then group of k, then pair; the channel table."""
         groups = -(-self.depth // _GROUP)
         words = []
         for start in range(0, len(self.weights), 2 * self.pairs):
@@ -89,7 +89,7 @@ class PackedNibblesCode:
         )
 
     def _row(self) -> str:
-        """C text of ``rows(input, output)``: all channels of one row."""
+        """Return C text of ``rows(input, output)``: all channels of one row."""
         full, rest = divmod(len(self.weights), 2 * self.pairs)
         lines = [
             "static __attribute__((noinline)) void rows(const int8_t *input, int8_t *output)",

@@ -112,7 +112,7 @@ class PackedGemm:
         return [*runs, 0]
 
     def function(self, name: str) -> str:
-        """C text of ``static void name(const int32_t *patch, int8_t *output)``."""
+        """Return C text of ``static void name(const int32_t *patch, int8_t *output)``."""
         full, rest = divmod(self.channels, self.block.channels)
         lines = [
             f"static __attribute__((noinline)) void {name}(const int32_t *patch, int8_t *output)",
@@ -180,11 +180,11 @@ class PackedGemm:
         return self.block.unroll * channels
 
     def _before_steps(self, channels: int) -> list[str]:
-        """Statements at the beginning of a round."""
+        """Return the statements at the beginning of a round."""
         return []
 
     def _weight(self, channels: int, channel: int, step: int) -> str:
-        """C expression of a weight of a round."""
+        """Return the C expression of a weight of a round."""
         return f"w[{step * channels + channel}]"
 
     def _step(self, channels: int, step: int) -> list[str]:

@@ -122,7 +122,7 @@ class WinogradCode:
         return np.ravel(split.transpose(0, 2, 3, 1, 4)).astype(np.int16)
 
     def _fill(self) -> str:
-        """C text of ``fill(input, top, strip)``: four rows of the input, padded."""
+        """Return C text of ``fill(input, top, strip)``: four rows of the input, padded."""
         p = self.problem
         c, row = p.in_channels, p.in_width * p.in_channels
         element, to, from_ = (
@@ -150,7 +150,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
 """
 
     def _transform(self) -> str:
-        """C text of ``transform(strip, patch)``: B^T d B of a block of tiles."""
+        """Return C text of ``transform(strip, patch)``: B^T d B of a block of tiles."""
         c, lanes = self.problem.in_channels, self.dot.lanes
         lines: list[str] = []
         for column in range(2 * self.tiles + 2):
@@ -188,7 +188,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
                 yield f"patch[{at}] = (int16_t)({value});"
 
     def _multiply(self) -> str:
-        """C text of ``multiply(patch, w, sums)``: for each point, a block's sums over k."""
+        """Return C text of ``multiply(patch, w, sums)``: for each point, a block's sums over k."""
         names = [(t, c) for c in range(self.channels) for t in range(self.tiles)]
         pointer = "const word *" if self.dot.lanes == 2 else "const int16_t *"
         step = _POINTS * self.tiles
@@ -227,7 +227,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
         return lines
 
     def _finish(self) -> str:
-        """C text of ``finish(sums, q, output)``: A^T M A, then requantization."""
+        """Return C text of ``finish(sums, q, output)``: A^T M A, then requantization."""
         p, stride = self.problem, self.tiles * self.channels
         columns = 1 + len(self.requantizer.columns())
         arguments = ", ".join(f"q{i}" for i in range(1, columns))

@@ -12,7 +12,7 @@ from covp.graph.ops.bilinear import BITS, neighbours
 
 @kernel("RESIZE_BILINEAR", "int8", "uint8", "int16", "float32")
 def emit_bilinear(request: KernelRequest) -> LayerCode:
-    """Four weights for each pixel, then its channels."""
+    """Emit loops over four weights for each pixel, then its channels."""
     op = request.op
     batch, height, width, channels = op.input(0).shape
     result = op.output.shape

@@ -20,7 +20,7 @@ def copy_loops(
     itemsize: int,
     value: Callable[[str], str] | None = None,
 ) -> list[str]:
-    """C text that copies an index space of elements.
+    """Return C text that copies an index space of elements.
 
     Args:
         extents: of the index space.
@@ -54,7 +54,7 @@ def copy_loops(
 def fill_loops(
     extents: Sequence[int], target: tuple[str, Sequence[int], int], value: str
 ) -> list[str]:
-    """C text that writes one value to an index space.
+    """Return C text that writes one value to an index space.
 
     Args:
         extents: of the index space.

@@ -75,7 +75,7 @@ def emit_gather_nd(request: KernelRequest) -> LayerCode:
 
 
 def _coordinates(pointer: str, shape: Sequence[int], first: int, depth: int) -> list[str]:
-    """Statements that add what the coordinates at ``indices`` say to a pointer."""
+    """Return the statements that add what the coordinates at ``indices`` say to a pointer."""
     strides = dense_strides(shape)
     return [
         f"{pointer} += wrapped((int32_t)indices[{n}], {shape[first + n]}) * {strides[first + n]};"
@@ -91,7 +91,7 @@ def _read_on(op: Op, body: list[str]) -> list[str]:
 
 @kernel("GATHER_ELEMENTS", *ELEMENT_TYPES)
 def emit_gather_elements(request: KernelRequest) -> LayerCode:
-    """One element for each index."""
+    """Emit one element for each index."""
     op = request.op
     nest, place = _element_nest(op)
 

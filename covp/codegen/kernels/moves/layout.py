@@ -94,7 +94,7 @@ def emit_pad(request: KernelRequest) -> LayerCode:
 
 @kernel("CONCATENATION", *_ANY)
 def emit_concatenation(request: KernelRequest) -> LayerCode:
-    """One part after the other; parts of another quantization go through a table."""
+    """Emit one part after the other; parts of another quantization go through a table."""
     op = request.op
     axis = op.attributes.axis
     if op.attributes.activation != "none":

@@ -18,7 +18,7 @@ from covp.graph.ops.placed import PadMode, places
 
 
 def table_loops(op: Op, tables: Sequence[NDArray[np.int64] | None]) -> tuple[list[str], list[str]]:
-    """C arrays and loops that copy by a table of positions for each axis; None: as they are.
+    """Return C arrays and loops that copy by a table of positions for each axis; None: as they are.
 
     The axes after the last table are copied as one run.
     """

@@ -20,7 +20,7 @@ def softmax_schedules(request: KernelRequest) -> list[Schedule]:
 
 @kernel("SOFTMAX", "int8", schedules=softmax_schedules)
 def emit_softmax(request: KernelRequest) -> LayerCode:
-    """Row by row; a table holds exp of each distance from the row's maximum."""
+    """Emit loops row by row; a table holds exp of each distance from the row's maximum."""
     op = request.op
     check_depth(op)  # else the sum may become 0 and its normalization endless
     depth, info = op.input(0).shape[-1], np.iinfo(op.output.dtype)

@@ -69,7 +69,7 @@ def emit_rectifier16(request: KernelRequest) -> LayerCode:
 
 @kernel("LEAKY_RELU", "int16")
 def emit_leaky16(request: KernelRequest) -> LayerCode:
-    """One factor for each side of the zero point."""
+    """Emit one factor for each side of the zero point."""
     positive, negative = leaky_factors(request.op)
     definitions = [
         scale_function(request.core, "positive", positive, 1 << 16),

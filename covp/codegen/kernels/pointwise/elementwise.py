@@ -117,7 +117,7 @@ def emit_product(request: KernelRequest) -> LayerCode:
 @kernel("SUB", *PLAIN_INTEGERS, schedules=plain_schedules, rule="wraps")
 @kernel("MUL", *PLAIN_INTEGERS, schedules=plain_schedules, rule="wraps")
 def emit_integers(request: KernelRequest) -> LayerCode:
-    """Numbers that wrap modulo their size."""
+    """Emit arithmetic of numbers that wrap modulo their size."""
     op, dtype = request.op, request.op.output.dtype
     kind, wide = c_type(dtype), unsigned_type(dtype)
     # unsigned, because signed overflow is undefined
@@ -132,7 +132,7 @@ def emit_integers(request: KernelRequest) -> LayerCode:
 @kernel("SUB", "float32", schedules=plain_schedules)
 @kernel("MUL", "float32", schedules=plain_schedules)
 def emit_plain(request: KernelRequest) -> LayerCode:
-    """Numbers as they are; the clamp of a fused activation."""
+    """Emit arithmetic of numbers as they are, with the clamp of a fused activation."""
     op, schedule = request.op, request.choose(plain_schedules)
     combine = (
         "static inline float combine(float x, float y)\n{\n"
@@ -144,7 +144,7 @@ def emit_plain(request: KernelRequest) -> LayerCode:
 
 
 def float_clamp(name: str, activation: str) -> str:
-    """C statements that bring a float variable into the range of a fused activation."""
+    """Return C statements that bring a float variable into the range of a fused activation."""
     low, high = float_activation_range(activation)
     text = ""
     if low != -np.inf:
@@ -186,7 +186,7 @@ def _nest(op: Op) -> LoopNest:
 def emit_elements(
     request: KernelRequest, definitions: list[str], includes: list[str], schedule: Schedule
 ) -> LayerCode:
-    """Loops that call ``combine`` for every element of the output."""
+    """Emit loops that call ``combine`` for every element of the output."""
     op, nest = request.op, _nest(request.op)
 
     def step(ahead: int) -> list[str]:

@@ -70,7 +70,7 @@ class PairStep:
 @kernel("SUB", "int8", schedules=plain_schedules, rule="half even")
 @kernel("MUL", "int8", schedules=plain_schedules, rule="half even")
 def emit_pairs(request: KernelRequest) -> LayerCode:
-    """One linear step with its exceptions."""
+    """Emit one linear step with its exceptions."""
     step, core = _pair_step(request.op), request.core
     schedule = request.choose(plain_schedules)
     includes = [clamp_includes(core, step.low, step.high)]
@@ -147,7 +147,7 @@ def _offset(t: Array, wanted: Array, s: int, low: int, high: int) -> int:
 
 
 def _pair_function(core: Core, k: PairStep) -> str:
-    """C text of ``static inline int8_t combine(int32_t x, int32_t y)`` and what it needs."""
+    """Return C text of ``static inline int8_t combine(int32_t x, int32_t y)`` and what it needs."""
     if len(k.factors) == 1:
         product = f"(x - ({k.zeros[0]})) * (y - ({k.zeros[1]}))"
         total = f"int32_t t = {product} * {k.factors[0]} + ({k.c});"

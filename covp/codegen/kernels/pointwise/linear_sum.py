@@ -39,7 +39,7 @@ class LinearSum:
 
 
 def linear_sum(op: Op) -> LinearSum | None:
-    """Constants that give TFLM's output for every pair of bytes; None if none are found."""
+    """Return constants that give TFLM's output for every pair of bytes; None if none are found."""
     wanted = _every_pair(op)
     low, high = int(wanted.min()), int(wanted.max())
     x = np.arange(-128, 128, dtype=np.int64)
@@ -82,7 +82,7 @@ def _offset(value: Array, wanted: Array, s: int, low: int, high: int) -> int | N
 
 
 def linear_function(core: Core, constants: LinearSum) -> str:
-    """C text of ``static inline int8_t combine(int32_t x, int32_t y)``."""
+    """Return C text of ``static inline int8_t combine(int32_t x, int32_t y)``."""
     k = constants
     a, b, c = (value % (1 << 32) for value in (k.a, k.b, k.c))
     return (

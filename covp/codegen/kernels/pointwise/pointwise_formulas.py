@@ -274,7 +274,7 @@ def _cast(op: Op) -> Formula:
 
 
 def saturation(dtype: DType) -> str:
-    """C text of ``saturate``, from float to an integer type; a NaN gives 0."""
+    """Return C text of ``saturate``, from float to an integer type; a NaN gives 0."""
     info, t = np.iinfo(dtype), c_type(dtype)
     high, low = c_float(float(info.max) + 1), c_float(float(info.min))
     ends = c_integer(int(info.max)), c_integer(int(info.min))

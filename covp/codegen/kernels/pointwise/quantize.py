@@ -88,7 +88,7 @@ def emit_wide_requantize(request: KernelRequest) -> LayerCode:
 
 @kernel("DEQUANTIZE", "int8", "uint8", "int16")
 def emit_dequantize(request: KernelRequest) -> LayerCode:
-    """One product; it is exact before its rounding, in single precision too.
+    """Emit one product; it is exact before its rounding, in single precision too.
 
     Without a floating-point unit bytes go through a table of the 256 results.
     """

@@ -59,7 +59,7 @@ def emit_sqrt16(request: KernelRequest) -> LayerCode:
 
 
 def _subtract_zero_points(op: Op) -> list[str]:
-    """Statements that subtract the zero points."""
+    """Return the statements that subtract the zero points."""
     zeros = op.input(0).zero_point, op.input(1).zero_point
     return [f"int32_t a = x - ({zeros[0]}), b = y - ({zeros[1]});"]
 

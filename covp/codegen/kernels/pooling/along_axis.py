@@ -13,7 +13,7 @@ from covp.graph.ops.definition import PLAIN_INTEGERS
 
 
 def split_at(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
-    """Elements outside the axis, along it, and inside: a dense tensor of three axes."""
+    """Return the elements outside the axis, along it, and inside: a dense tensor of three axes."""
     return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
 
 

@@ -64,7 +64,7 @@ def emit_reduction(
     includes: Sequence[str],
     before: Fold | None = None,
 ) -> LayerCode:
-    """Loops over the outputs, in them loops over what each is made of.
+    """Emit loops over the outputs, in them loops over what each is made of.
 
     Args:
         request: whose axes are known.
@@ -97,7 +97,7 @@ def emit_reduction(
 
 
 def reduced_count(op: Op) -> int:
-    """Elements that become one."""
+    """Return the number of elements that become one."""
     return op.input(0).size // op.output.size if op.output.size else 0
 
 

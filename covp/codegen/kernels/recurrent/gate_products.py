@@ -59,7 +59,7 @@ class GateProducts:
         return 2 * sum(_round_up(length) for length in self.lengths.values())
 
     def prepare(self) -> list[str]:
-        """C statements at the start of a time step."""
+        """Return C statements at the start of a time step."""
         if self.pairs is None:
             return []
         lines, start = ["int16_t *row = scratch;"], 0
@@ -83,12 +83,12 @@ class GateProducts:
         return np.asarray(words[..., [0, 2, 1, 3]].reshape(cells, -1))
 
     def stride(self) -> int:
-        """Bytes of the weights of a cell."""
+        """Return the bytes of the weights of a cell."""
         lengths = self.lengths.values()
         return 4 * sum(length if self.pairs is None else _round_up(length) for length in lengths)
 
     def lines(self, sums: list[str], vector: str) -> list[str]:
-        """C statements that add the products with a vector and move ``w``."""
+        """Return C statements that add the products with a vector and move ``w``."""
         length = self.lengths[vector]
         if self.pairs is None:
             product = "(uint32_t)(value * w[{}])" if self.total == "uint32_t" else "value * w[{}]"
@@ -110,7 +110,7 @@ class GateProducts:
 
     @staticmethod
     def _both(pairs: DotProduct, name: str, word: str) -> list[str]:
-        """Four products with one word of weights."""
+        """Return C text of four products with one word of weights."""
         others = f"({word} >> 8) | ({word} << 24)"
         return [
             pairs.add(name, x="first", w=f"{pairs.widen}({word})"),
@@ -118,7 +118,7 @@ class GateProducts:
         ]
 
     def start(self) -> list[str]:
-        """C statements before the products of a cell."""
+        """Return C statements before the products of a cell."""
         return [] if self.pairs is None else ["const word *pairs = (const void *)row;"]
 
 

@@ -29,7 +29,7 @@ static inline int32_t saturate(int32_t value)
 
 @kernel("UNIDIRECTIONAL_SEQUENCE_LSTM", "int8", "int16")
 def emit_quantized_lstm(request: KernelRequest) -> LayerCode:
-    """Weights by cell, then feature and hidden value, then gate."""
+    """Emit the layer, its weights by cell, then feature and hidden value, then gate."""
     numbers = QuantizedLstm.of(request.op)
     _, _, depth, cells = dimensions(request.op)
     wide = _bound(numbers) >= 1 << 31
@@ -55,7 +55,7 @@ def emit_quantized_lstm(request: KernelRequest) -> LayerCode:
 
 
 def _constants(numbers: QuantizedLstm, products: GateProducts) -> list[str]:
-    """C text of the weights and biases."""
+    """Return C text of the weights and biases."""
     gates = numbers.gates
     matrices = [[gate.weights for gate in gates], [gate.recurrent for gate in gates]]
     weights = [products.pack(np.stack(parts, axis=-1)) for parts in matrices]
@@ -68,7 +68,7 @@ def _constants(numbers: QuantizedLstm, products: GateProducts) -> list[str]:
 
 
 def _cell(numbers: QuantizedLstm, products: GateProducts) -> list[str]:
-    """C statements of one cell in one step."""
+    """Return C statements of one cell in one step."""
     total = products.total
     value = "(int32_t)" if total == "uint32_t" else ""
     return [

@@ -34,7 +34,7 @@ _NAMES = ("x", "weights", "recurrent", "b", "lengths", "initial_h", "initial_c",
 @kernel("GRU", "float32")
 @kernel("LSTM", "float32")
 def emit_recurrent(request: KernelRequest) -> LayerCode:
-    """One sequence at a time; Y_h may take the memory of initial_h."""
+    """Emit one sequence at a time; Y_h may take the memory of initial_h."""
     return _Code(request).layer()
 
 
@@ -131,7 +131,7 @@ class _Code:
         return bias is None or bias.data is not None
 
     def _directions(self, outputs: dict[str, Tensor]) -> list[str]:
-        """Loops over directions and sequences."""
+        """Return the loops over directions and sequences."""
         a, op = self._a, self.request.op
         _, batch, _ = extents(op)
         inner = self._sequence(outputs)
@@ -207,7 +207,7 @@ class _Code:
         return lines
 
     def _time(self, outputs: dict[str, Tensor], x_time: int) -> list[str]:
-        """Steps in the order of the direction."""
+        """Return the steps in the order of the direction."""
         a, op, hidden = self._a, self.request.op, self._a.hidden
         size, rows = op.input(0).shape[2], op.input(1).shape[1]
         at = {"forward": "t", "reverse": "length - 1 - t"}.get(

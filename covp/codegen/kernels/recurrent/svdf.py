@@ -39,7 +39,7 @@ class _Form:
 
 @kernel("SVDF", "float32")
 def emit_float_svdf(request: KernelRequest) -> LayerCode:
-    """One unit at a time."""
+    """Emit one unit at a time."""
     op = request.op
     bias = op.inputs[BIAS]
     data = np.zeros(op.output.shape[1], np.float32) if bias is None else np.asarray(bias.data)
@@ -51,7 +51,7 @@ def emit_float_svdf(request: KernelRequest) -> LayerCode:
 
 @kernel("SVDF", "int8")
 def emit_quantized_svdf(request: KernelRequest) -> LayerCode:
-    """Sums that may leave int32 are added modulo 2**32, as on TFLM's cores."""
+    """Emit the layer; sums that may leave int32 are added modulo 2**32, as on TFLM's cores."""
     op = request.op
     bias, bounds = _bias_and_bounds(op)
     sums = "int32_t" if bounds[1] < 1 << 31 else "uint32_t"
@@ -76,7 +76,7 @@ def emit_quantized_svdf(request: KernelRequest) -> LayerCode:
 
 
 def _admit(op: Op) -> str:
-    """C text of the function from a filter's sum to the state's new element."""
+    """Return C text of the function from a filter's sum to the state's new element."""
     state = op.input(STATE)
     info = np.iinfo(state.dtype)
     return (

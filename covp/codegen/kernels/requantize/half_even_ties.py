@@ -27,7 +27,7 @@ _NEAR = 1 << 10
 def ties_text(
     op: Op, most: int, count: str, offset: int, loops: str, parameters: str
 ) -> str | None:
-    """C text of ``int32_t exact(...)``, or None where the scales do not allow it.
+    """Return C text of ``int32_t exact(...)``, or None where the scales do not allow it.
 
     Args:
         op: AVERAGE_POOL_2D.

@@ -101,7 +101,7 @@ class Requantizer(ABC):
         return [column.astype(np.int32) for column in columns]
 
     def function(self) -> str:
-        """C text of ``static inline int32_t requantize(int32_t acc, <columns>)``.
+        """Return C text of ``static inline int32_t requantize(int32_t acc, <columns>)``.
 
         ``acc`` is int64_t where it is `wide`.
         """

@@ -114,7 +114,7 @@ class Guarded:
         return [self.multiplier] if self._common else [self.multiplier, self._offset(), self.shift]
 
     def function(self, high_word: str, clamp: str) -> str:
-        """C text of ``requantize``.
+        """Return C text of ``requantize``.
 
         Args:
             high_word: C expression of the high word of ``shifted * multiplier``.
@@ -180,7 +180,7 @@ def mantissa_and_exponent(factors: NDArray[np.float32]) -> tuple[Array, Array]:
 
 
 def integer_function(wide: bool, zero_point: int, clamp: str) -> str:
-    """C text of ``requantize(acc, mantissa, exponent)``: IEEE's roundings for every sum."""
+    """Return C text of ``requantize(acc, mantissa, exponent)``: IEEE's roundings for every sum."""
     return (
         f"{ROUNDING}\n{_level(wide)}\n"
         "static inline int32_t requantize(int32_t acc, int32_t mantissa, int32_t exponent)\n{\n"

@@ -83,7 +83,7 @@ def _one_hot(node: Node, importer: Importer) -> Tensor:
 
 
 def _whole(indices: Tensor, importer: Importer) -> Tensor:
-    """Indices as int32 or int64; ONNX allows other numbers, which are cast."""
+    """Return the indices as int32 or int64; ONNX allows other numbers, which are cast."""
     if indices.dtype in (np.int32, np.int64):
         return indices
     return importer.add("CAST", indices, dtype=np.int32)

@@ -59,7 +59,7 @@ def dequantize_by_definition(node: Node, importer: Importer) -> Tensor:
 def _align(
     node: Node, shape: Sequence[int], scale: Tensor
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes of the values and of the scales that broadcast to each other."""
+    """Return the shapes of the values and of the scales that broadcast to each other."""
     view, block = tuple(shape), node.get("block_size", 0)
     if scale.size == 1:
         return view, (1,) * len(view)

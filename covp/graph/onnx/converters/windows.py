@@ -188,7 +188,7 @@ def _transposed_size(
     stride: Sequence[int],
     dilation: Sequence[int],
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Elements cut off before each axis, and the extents of the output."""
+    """Return the elements cut off before each axis, and the extents of the output."""
     rank, auto = len(space), node.get("auto_pad", "NOTSET")
     more = node.get("output_padding", [0] * rank)
     wanted = node.get("output_shape")

@@ -95,7 +95,7 @@ def padding_of(kind: int, size: Pair, window: Pair, stride: Pair) -> Padding:
 
 
 def dilated_size(kernel: Pair, dilation: Pair) -> Pair:
-    """Rows and columns that a dilated kernel reaches over."""
+    """Return the rows and columns that a dilated kernel reaches over."""
     return (kernel[0] - 1) * dilation[0] + 1, (kernel[1] - 1) * dilation[1] + 1
 
 
