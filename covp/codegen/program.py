@@ -118,7 +118,7 @@ class LayerPart:
 
 
 MOST_ARGUMENTS = 12
-"""Of a function that the host calls by itself; a device's task has no room for more."""
+"""Most arguments of a function that the host calls; a device's task has no room for more."""
 
 
 def wrapper_of(function: str, arguments: int) -> str:

@@ -24,8 +24,8 @@ from covp.graph.quantization import (
 
 Array = NDArray[Any]
 Rule = Literal["tflm", "reduced", "half even", "float", "wraps"]
-"""How sums become outputs: TFLM's two roundings; its one with 16 bits of the multiplier, for sums
-of 64 bits; onnxruntime's product in float32; floats; integers modulo their size."""
+"""Rule by which sums become outputs: TFLM's two roundings; its one with 16 bits of the multiplier,
+for sums of 64 bits; onnxruntime's product in float32; floats; integers modulo their size."""
 _SUMS = ("CONV_2D", "CONV_ND", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 _OWNERS = {"tflm": "TFLite Micro's", "litert": "LiteRT's", "onnxruntime": "onnxruntime's"}
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FLOAT_TOLERANCE = 1e-5
-"""Of the largest finite magnitude that is expected: kernels add in another order than numpy."""
+"""Share of the largest finite expected magnitude: kernels add in another order than numpy."""
 
 
 def differences(got: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.intp]:

@@ -55,7 +55,7 @@ _CONTENT = {
     b"version https://git-lfs": ("a pointer of Git LFS, not the file", "fetch it: git lfs pull"),
     **dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04\x95", b"\x80\x05\x95"), _PICKLE),
 }
-"""How files begin that are none of the above by their suffix."""
+"""First bytes of files that are none of the above by their suffix."""
 
 
 def _foreign(path: Path) -> tuple[str, str] | None:

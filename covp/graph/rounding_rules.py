@@ -21,7 +21,7 @@ Oracle = Literal["onnxruntime", "LiteRT", "covp"]
 
 
 LARGE = 2.0**124
-"""Of floats: products of larger numbers and small factors overflow on the way."""
+"""Least large float: products of larger numbers and small factors overflow on the way."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ FUSED = (
     Rule("covp", "soft maxima", "SOFTMAX", "int8", 1, "see 'whole steps'", 1.0, beside=_CLAMPS),
     Rule("covp", "ties", "", "", 1, "float32 and integers round a tie each in their way", 2.0**-8),
 )
-"""What integer operators may differ by from the float operators that they were made of."""
+"""Differences allowed between integer operators and the float operators that they replace."""
 
 
 def rules_of(oracle: Oracle) -> list[Rule]:

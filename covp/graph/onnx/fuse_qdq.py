@@ -71,7 +71,7 @@ _UNARY = frozenset(
         "ThresholdedRelu",
     ]
 )
-"""Of one quantized value: 256 results."""
+"""Operators of one quantized value: 256 results."""
 
 
 def with_integers(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -18,7 +18,7 @@ from covp.graph.ops import definition
 _HELPERS = frozenset({"CAST", "CONCATENATION", "PAD", "RESHAPE", "TRANSPOSE"})
 # a converter puts these around the operator that the node is named for
 MOST_BYTES = 2**29
-"""Of a tensor: larger ones fit no core."""
+"""Largest size of a tensor in bytes: larger ones fit no core."""
 MOST_FOLDED = 2**28
 """Bytes of all constants that are computed from others when a model is read."""
 

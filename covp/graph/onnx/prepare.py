@@ -20,7 +20,7 @@ from covp.graph.onnx.node import Node
 OLDEST = 13
 """The oldest opset whose operators converters understand; older models are converted to it."""
 MOST_NODES = 100_000
-"""Of a graph with its functions inlined and its loops unrolled."""
+"""Most nodes of a graph with its functions inlined and its loops unrolled."""
 
 
 def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -97,7 +97,7 @@ def _check_calls(model: onnx.ModelProto) -> None:
 Run = Callable[[onnx.GraphProto, Sequence[Tensor | None]], list[Tensor]]
 """Converts a subgraph's nodes with these inputs; its outputs."""
 MOST_TURNS = 1000
-"""Of a loop: a core's flash holds no more."""
+"""Most turns of a loop: a core's flash holds no more."""
 
 
 def convert_if(node: Node, importer: Importer, run: Run) -> list[Tensor]:

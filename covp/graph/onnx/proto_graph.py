@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 OWN_DOMAIN = "covp"
-"""Of nodes that only this reader makes."""
+"""Domain of nodes that only this reader makes."""
 _BYTES = ("int8", "uint8")
 _NIBBLES = {"int4": "int8", "uint4": "uint8"}
 """Constants of four bits, and the type that they are read as."""

@@ -42,7 +42,7 @@ from covp.graph.user_operators import find_user_operator
 _LONGEST = 500  # characters of an error
 _OWN = ("", "ai.onnx")
 _BATCH = re.compile(r"(?i).*batch.*|n|b|bs|unk__\d+|s\d+|dim_0|")
-"""What exporters call a batch of any size: those of PyTorch (batch, s77), tf2onnx (unk__12) and
+"""Names that exporters give a batch of any size: PyTorch (batch, s77), tf2onnx (unk__12) and
 scikit-learn (no name). Other names, such as seq_len, are not of a batch."""
 # what wrong numbers in a model make of converters and shape rules
 _WRONG = (ArithmeticError, AssertionError, LookupError, MemoryError, TypeError, ValueError)

@@ -15,7 +15,7 @@ ELEMENT_TYPES = (
     *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"),
     *("float32", "bool"),
 )
-"""What can be moved: every type that C has a name for."""
+"""Types of elements that can be moved: every type that C has a name for."""
 MOVABLE = of_one_type(*ELEMENT_TYPES)
 """The rule of operators that move the elements of their first input."""
 

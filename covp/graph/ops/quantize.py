@@ -28,8 +28,8 @@ def _real_shape(op: Op) -> list[Shape]:
 
 
 HALF = np.nextafter(np.float32(0.5), np.float32(0))
-"""What rounds half away from zero when it is added before the cut: with 0.5 itself the sum of the
-number next below would be rounded up to 1."""
+"""Addend before truncation that rounds half away from zero: with 0.5 itself the sum of the number
+next below would be rounded up to 1."""
 
 
 def _check_types(op: Op) -> None:

@@ -30,7 +30,7 @@ DAMAGE = (
     MemoryError,
     KeyError,
 )
-"""What reading a damaged flatbuffer may raise: the accessors trust every offset."""
+"""Exceptions that reading a damaged flatbuffer may raise: the accessors trust every offset."""
 
 
 class File:

@@ -35,7 +35,7 @@ _G = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 _POINTS = 16
 _SCALE = 4
 _LARGEST_INPUT = 4 * 128
-"""Of a transformed input, in magnitude."""
+"""Largest magnitude of a transformed input."""
 
 
 class WinogradCode:

@@ -24,7 +24,7 @@ Array = NDArray[np.int64]
 _MAX_SHIFT = 31
 Limits = tuple[Array, Array]
 _SLOPES = [sign * step for step in range(1, 33) for sign in (1, -1)]
-"""Of multipliers, in units of 2**-28 of them: what float32 cuts off its factor is 16 times that."""
+"""Offsets of multipliers in units of 2**-28: what float32 cuts off its factor is 16 times that."""
 _MOST_HOPELESS = 0.5
 """The part of the channels without an offset from which on the search is given up."""
 NO_SUM = -(1 << 31)
