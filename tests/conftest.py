@@ -137,9 +137,7 @@ def ctrl_c_works() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def laws_start_no_process(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def laws_start_no_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests marked ``law`` are the inner loop: neither a compiler nor another process."""
     if request.node.get_closest_marker("law") or os.environ.get("LAW_PROBE"):
 

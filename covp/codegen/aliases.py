@@ -9,7 +9,7 @@ ALIASES = frozenset({"RESHAPE"})
 
 
 def first_names(graph: Graph) -> dict[int, str]:
-    """By the id of a tensor whose bytes may be another one's the name of that one."""
+    """Map the id of each tensor that may share another's bytes to the name of that other."""
     found: dict[int, str] = {}
     for op in graph.ops:
         if op.kind in ALIASES:
@@ -19,7 +19,7 @@ def first_names(graph: Graph) -> dict[int, str]:
 
 
 def aliases(graph: Graph) -> frozenset[Op]:
-    """The operators whose output is their input's memory; others of `ALIASES` copy it.
+    """Return the operators whose output is their input's memory; others of `ALIASES` copy it.
 
     A state's memory changes with the inference, hence what it was is copied where it is a result;
     so is a constant that a state becomes.

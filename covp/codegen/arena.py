@@ -60,12 +60,12 @@ class ArenaPlan:
         self.nbytes = plan(list(unique.values()), self.alignment) if unique else 0
 
     def offset(self, item: Tensor | Scratch) -> int:
-        """Bytes from the start of the arena."""
+        """Return the bytes from the start of the arena."""
         table = self._scratch if isinstance(item, Scratch) else self._buffers
         return table[id(item)].offset
 
     def describe(self, tensor: Tensor) -> ProgramTensor:
-        """The tensor as the session needs it."""
+        """Return the tensor as the session needs it."""
         if id(tensor) not in self._buffers:
             raise _constant(tensor)
         return ProgramTensor(
@@ -81,7 +81,7 @@ class ArenaPlan:
         return Buffer(name, nbytes, step, step, begins=begins, ends=ends)
 
     def _allocate(self, op: Op, layers: Sequence[LayerCode], written: dict[int, int]) -> None:
-        """A buffer for each output that a layer writes; an alias has its input's."""
+        """Allocate a buffer for each output that a layer writes; an alias has its input's."""
         for tensor in op.outputs:
             if id(tensor) in written:
                 self._own(tensor, written[id(tensor)])
@@ -144,7 +144,7 @@ class ArenaPlan:
                 self._replace(after, before)
 
     def _read_before(self, layers: Sequence[LayerCode], buffer: Buffer, step: int) -> bool:
-        """Whether all other layers that read a buffer are over when a layer begins.
+        """Return whether all other layers that read a buffer are over when a layer begins.
 
         In the order of the layers; that of the run function is another one. Where an accelerator
         does not see the core's cache, all that write it have to be over, too: the core's stores
@@ -163,12 +163,12 @@ class ArenaPlan:
         return True
 
     def _reads(self, layer: LayerCode, buffer: Buffer) -> list[Argument]:
-        """The arguments of a layer that it reads from a buffer."""
+        """Return the arguments of a layer that it reads from a buffer."""
         arguments = layer.arguments.values()
         return [a for a in arguments if self._buffers.get(id(a)) is buffer]
 
     def _is_in_place(self, layer: LayerCode, source: Buffer, output: Buffer) -> bool:
-        """Whether a layer may write its output over all that it reads from a buffer."""
+        """Return whether a layer may write its output over all that it reads from a buffer."""
         pairs = [(tensor, layer.op.output) for tensor in layer.in_place]
         allowed = {
             id(tensor)

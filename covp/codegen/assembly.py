@@ -14,7 +14,7 @@ from covp.codegen.arena import ArenaPlan
 from covp.codegen.calls import StartupCode
 from covp.codegen.inference import InferenceCode
 from covp.codegen.layer import LayerCode, PartCode, Scratch
-from covp.codegen.offload import accelerator_places, cache_line, checked_driver, unmatched
+from covp.codegen.offload import accelerator_places, cache_line, checked_driver, unmatched_patterns
 from covp.codegen.overlap import OverlapPlan, spans
 from covp.codegen.program import (
     AcceleratorInstance,
@@ -41,7 +41,7 @@ def assemble(
     layers: Sequence[LayerCode],
     plan: OverlapPlan | None = None,
 ) -> Program:
-    """The program of a graph whose layers are written.
+    """Return the program of a graph whose layers are written.
 
     Args:
         graph: as the model states it.
@@ -83,7 +83,7 @@ def assemble(
         accelerators=instances,
         refusals=split.refusals,
         alternatives=split.alternatives,
-        warnings=(*graph.notes, *unmatched(lowered, split, backends), *split.warnings),
+        warnings=(*graph.notes, *unmatched_patterns(lowered, split, backends), *split.warnings),
         # The first decides results. The second is not needed (kernels/words.py), but without it vww
         # takes 0.3 % more with GCC for Arm.
         flags=("-ffp-contract=off", "-fno-strict-aliasing"),
@@ -199,7 +199,7 @@ def _part_of(part: PartCode, layer: LayerCode, roots: Mapping[int, str]) -> Laye
 
 
 def _memory_of(layer: LayerCode, memory: ArenaPlan) -> tuple[LayerMemory, ...]:
-    """What a layer may read and write; an output may lie where an input was."""
+    """Return the memory that a layer may read and write; an output may lie where an input was."""
     found = []
     for name, argument in layer.arguments.items():
         offset, size = memory.offset(argument), argument.nbytes

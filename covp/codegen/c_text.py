@@ -28,12 +28,12 @@ of bits, but cppcheck warns of 31 alone. A comparison is one instruction more wi
 
 
 def c_type(dtype: np.dtype[Any]) -> str:
-    """The C type of a numpy dtype."""
+    """Return the C type of a numpy dtype."""
     return _TYPES[dtype.name]
 
 
 def c_float(value: float) -> str:
-    """A float literal that reads back as the same float32 (hexadecimal, exact)."""
+    """Return a float literal that reads back as the same float32 (hexadecimal, exact)."""
     single = float(np.float32(value))
     if np.isinf(single):
         return "-__builtin_inff()" if single < 0 else "__builtin_inff()"
@@ -43,7 +43,7 @@ def c_float(value: float) -> str:
 
 
 def c_integer(value: int) -> str:
-    """An integer literal; the least number of a type is no minus before a literal in C."""
+    """Return an integer literal; in C the least number of a type cannot be written with a minus."""
     if value == -(2**31):
         return "(-2147483647 - 1)"  # else of type long long
     if value == -(2**63):
@@ -54,12 +54,12 @@ def c_integer(value: int) -> str:
 
 
 def c_comment(text: str) -> str:
-    """A comment; names from a model may hold what would begin or end one."""
+    """Return a comment; names from a model may hold what would begin or end one."""
     return f"/* {text.replace('*/', '* /').replace('/*', '/ *')} */"
 
 
 def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
-    """A static constant array with its initializer, 4-byte aligned, row-major.
+    """Return a static constant array with its initializer, 4-byte aligned, row-major.
 
     The alignment lets kernels read small elements a word at a time.
 
@@ -86,7 +86,7 @@ def c_array(name: str, data: NDArray[Any], comment: str = "") -> str:
 
 
 def indent(parts: Sequence[str], levels: int = 1) -> str:
-    """Parts of one or more lines, joined, each line indented by four spaces per level."""
+    """Return parts of one or more lines, joined, each line indented by four spaces per level."""
     pad = "    " * levels
     lines = [line for part in parts for line in part.split("\n")]
     return "\n".join(pad + line if line else line for line in lines)

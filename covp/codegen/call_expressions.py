@@ -31,7 +31,7 @@ class FileConstants:
         self._scratch: dict[int, tuple[Workspace, Scratch]] = {}
 
     def array(self, stem: str, data: NDArray[Any], taken: Collection[str]) -> str:
-        """The name of an array with this content; ``taken`` names are no option."""
+        """Return the name of an array with this content; it avoids the names in ``taken``."""
         key = stem, data.dtype.str, np.ascontiguousarray(data).tobytes()
         if self._arrays.get(key, "") not in self._names - {*taken}:
             self._arrays[key] = self.name(stem, taken)
@@ -39,23 +39,23 @@ class FileConstants:
         return self._arrays[key]
 
     def name(self, stem: str, taken: Collection[str]) -> str:
-        """A new name in the file."""
-        name = unused(stem, self._names.union(taken))
+        """Return a new name in the file."""
+        name = unused_name(stem, self._names.union(taken))
         self._names.add(name)
         return name
 
     def scratch(self, workspace: Workspace) -> Scratch:
-        """The memory of a workspace; functions that use it together get the same."""
+        """Return the memory of a workspace; functions that use it together get the same."""
         found = self._scratch.setdefault(id(workspace), (workspace, Scratch(workspace.nbytes)))
         return found[1]
 
     def parameter(self, stem: str, taken: Collection[str]) -> str:
-        """A name for a parameter that hides no constant."""
-        return unused(stem, self._names.union(taken))
+        """Return a name for a parameter that hides no constant."""
+        return unused_name(stem, self._names.union(taken))
 
 
-def unused(stem: str, taken: Collection[str]) -> str:
-    """A C name that is not taken."""
+def unused_name(stem: str, taken: Collection[str]) -> str:
+    """Return a C name that is not taken."""
     name, number = stem, 1
     while name in taken:
         number += 1
@@ -89,20 +89,20 @@ class CallExpressions(ArgumentVisitor[str]):
         return self.constants.definitions
 
     def call(self, step: CCall) -> str:
-        """The statement."""
+        """Return the statement."""
         arguments = ", ".join(self.render(step))
         return f"    {step.function}({arguments});"
 
     def number(self, value: int | float) -> str:
-        """A literal."""
+        """Return a literal."""
         return c_float(value) if isinstance(value, float) else str(value)
 
     def constant(self, constant: Constant) -> str:
-        """A static array."""
+        """Return a static array."""
         return self._array(constant.name, constant.data)
 
     def image(self, image: RegisterImage, sizes: tuple[int, ...]) -> str:
-        """A static array of words."""
+        """Return a static array of words."""
         lines = []
         for label, word in image.words:
             value = f"{word & 0xFFFFFFFF:#x}" if isinstance(word, int) else self.value(word)
@@ -118,16 +118,16 @@ class CallExpressions(ArgumentVisitor[str]):
         return name
 
     def slice(self, part: TensorSlice) -> str:
-        """A pointer into its whole."""
+        """Return a pointer into its whole."""
         cast = "(uint8_t *)" if isinstance(part.whole, Workspace) else ""
         return f"({cast}{self.value(part.whole)} + {self._offset(part)})"
 
     def workspace(self, workspace: Workspace) -> str:
-        """A parameter of the function, from the memory planner."""
+        """Return a parameter of the function, from the memory planner."""
         return self._parameter("scratch", self.constants.scratch(workspace))
 
     def tensor(self, tensor: Tensor) -> str:
-        """A parameter of the function, or a static array.
+        """Return a parameter of the function, or a static array.
 
         Raises:
             AcceleratorError: the tensor is neither an input nor an output of the match.
@@ -137,7 +137,7 @@ class CallExpressions(ArgumentVisitor[str]):
         written = any(tensor is output for output in self.outputs)
         if not written and not any(tensor is known for known in self.inputs):
             raise AcceleratorError(
-                f"{self.where}: tensor {tensor.name} is no input and no output of the match; "
+                f"{self.where}: tensor {tensor.name} is neither input nor output of the match; "
                 "tensors between its operators need a Workspace"
             )
         return self._parameter("output" if written else "input", tensor)

@@ -38,7 +38,7 @@ _STEPS = (CCall, Requantize, CoreKernel)
 
 
 def emit_calls(placement: Placement, core: Core, function: str) -> LayerCode:
-    """The C of one offloaded layer under a function name.
+    """Emit the C of one offloaded layer under a function name.
 
     Raises:
         AcceleratorError: the backend's lowering broke its contract; the text names the layer.
@@ -63,12 +63,12 @@ def emit_calls(placement: Placement, core: Core, function: str) -> LayerCode:
 
 
 def split_of(steps: Sequence[Step]) -> str:
-    """What a layer leaves to the core, for reports."""
+    """Return the part of a layer that is left to the core, for reports."""
     return "core requantizes" if any(isinstance(step, Requantize) for step in steps) else ""
 
 
 def lower_placement(placement: Placement) -> Sequence[Step]:
-    """The steps of an offloaded layer, checked.
+    """Return the steps of an offloaded layer, checked.
 
     Raises:
         AcceleratorError: the backend's lowering broke its contract; the text names the layer.
@@ -77,18 +77,18 @@ def lower_placement(placement: Placement) -> Sequence[Step]:
     assert backend is not None and placement.match is not None
     where = f"accelerator {backend.name}, layer {placement.match.op.name}"
     lowered = call_hook(where, "lower", backend.lower, placement.match)
-    steps = _checked(lowered, f"{where}: lower()")
+    steps = _check(lowered, f"{where}: lower()")
     refined = call_hook(where, "refine", backend.refine, placement.match, steps)
-    return _checked(refined, f"{where}: refine()")
+    return _check(refined, f"{where}: refine()")
 
 
-def _checked(lowered: object, where: str) -> Sequence[Step]:
+def _check(lowered: object, where: str) -> Sequence[Step]:
     steps = [lowered] if isinstance(lowered, _STEPS) else lowered
     if not isinstance(steps, Sequence) or not steps:
         raise AcceleratorError(f"{where} must return a CCall or several, not {lowered!r}")
     for step in steps:
         if not isinstance(step, _STEPS):
-            raise AcceleratorError(f"{where} returned {step!r}, which is no CCall")
+            raise AcceleratorError(f"{where} returned {step!r}, which is not a CCall")
         if isinstance(step, CoreKernel) and len(steps) > 1:
             raise AcceleratorError(f"{where}: a CoreKernel is the whole layer, not a part of it")
     return steps
@@ -104,7 +104,7 @@ class StartupCode:
 
     @classmethod
     def of(cls, backends: Sequence[AcceleratorBackend]) -> StartupCode:
-        """The calls of all backends, in order.
+        """Return the calls of all backends, in order.
 
         Raises:
             AcceleratorError: one of them is no call with constants.
@@ -123,7 +123,7 @@ class StartupCode:
 
 
 def startup_calls(backend: AcceleratorBackend) -> Sequence[CCall]:
-    """Calls of an accelerator at the start of every inference.
+    """Return the calls of an accelerator at the start of every inference.
 
     Raises:
         AcceleratorError: it raised, or gave something else than calls.
@@ -134,7 +134,7 @@ def startup_calls(backend: AcceleratorBackend) -> Sequence[CCall]:
         raise AcceleratorError(f"{where} must return several CCalls, not {calls!r:.80}")
     for call in calls:
         if not isinstance(call, CCall):
-            raise AcceleratorError(f"{where} gave {call!r}, which is no CCall")
+            raise AcceleratorError(f"{where} gave {call!r}, which is not a CCall")
     return calls
 
 
@@ -172,7 +172,7 @@ class CallFile:
         return expressions.arguments
 
     def source(self) -> str:
-        """The text."""
+        """Return the text."""
         shapes = ["x".join(map(str, t.shape)) for t in (self.op.input(0), self.op.output)]
         headline = f"{self.op.name}: {self.op.kind} {' -> '.join(shapes)} on {self.target}"
         return "\n".join(
@@ -186,7 +186,7 @@ class CallFile:
         )
 
     def _requantize(self, step: Requantize, expressions: CallExpressions) -> list[str]:
-        """A loop over the channels with their constants in registers, over the pixels inside."""
+        """Return a loop over channels, with constants in registers, around one over pixels."""
         channels = step.multiplier.size
         scaling = Scaling(step.multiplier, step.shift, step.zero_point, step.clamp)
         requantizer = TflmRequantizer(self.core, scaling, step.bound)

@@ -27,7 +27,7 @@ Measure = Callable[[Program], Sequence[int | None] | None]
 
 
 def layer_function(prefix: str, index: int, op: Op) -> str:
-    """The name of the C function of the layer with an index."""
+    """Return the name of the C function of the layer with an index."""
     return f"{prefix}_{index:02d}_{c_name(op.kind)}"
 
 
@@ -51,7 +51,7 @@ class SimulatedCosts:
     measure: Measure
 
     def operators(self, graph: Graph) -> dict[Op, int | None]:
-        """Of each operator; None for those that the core has no kernel for."""
+        """Return the cycles of each operator; None for those that the core has no kernel for."""
         free = aliases(graph)
         costs = {op: 0 if op in free else None for op in graph.ops}
         layers = []
@@ -66,7 +66,7 @@ class SimulatedCosts:
         return costs | dict(zip((layer.op for layer in layers), found, strict=True))
 
     def requantizations(self, steps: Sequence[Requantize]) -> list[int | None]:
-        """Of each step; all read the same sums, so that they need no more memory than one."""
+        """Return the cycles of each step; all read the same sums, which need the memory of one."""
         most = max(step.output.size for step in steps)
         sums = Tensor("sums", (1, most), np.dtype(np.int32))
         layers = [self._requantization(step, sums, index) for index, step in enumerate(steps)]
@@ -74,7 +74,7 @@ class SimulatedCosts:
         return self._cycles(Graph(self.prefix, [sums], [ops[-1].output], ops), layers, True)
 
     def _requantization(self, step: Requantize, sums: Tensor, index: int) -> LayerCode:
-        """A step as a layer."""
+        """Return a step as a layer."""
         made = step.output
         output = Tensor(f"output_{index}", made.shape, made.dtype, made.quantization)
         op = Op("QUANTIZE", f"requantization_{index}", [sums], [output])
@@ -101,7 +101,7 @@ class SimulatedCosts:
 
 
 def _part_of(graph: Graph, layers: Sequence[LayerCode]) -> Graph:
-    """The operators of some layers; what others write or a state holds is an input."""
+    """Return the operators of some layers; what others write or a state holds is an input."""
     free, own = aliases(graph), {layer.op for layer in layers}
     made: set[int] = set()
     ops: list[Op] = []

@@ -67,7 +67,7 @@ def generate(
         ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
     """
     if name and c_name(name) != name:
-        raise UsageError(f"{name!r} is no C identifier in lower case, such as {c_name(name)!r}")
+        raise UsageError(f"{name!r} is not a lower-case C identifier, such as {c_name(name)!r}")
     platform = load_platform(platform)
     if schedules is not None and not callable(schedules):
         raise UsageError(f"schedules must be a function of an operator, not {shown(schedules)}")
@@ -90,7 +90,7 @@ def generate(
     def emit(op: Op, function: str) -> LayerCode:
         return emit_layer(KernelRequest(op, platform.core, function, choose(op)))
 
-    def emit_placed(placement: Placement, function: str) -> LayerCode:
+    def emit_placement(placement: Placement, function: str) -> LayerCode:
         op, on_core = placement.ops[-1], placement.backend is None
         if plan is not None:
             chosen, rows = choose(op) if on_core else None, plan.rows.get(op.name)
@@ -103,7 +103,7 @@ def generate(
         demand_use(split, backends)
     renamed = aliases(lowered)
     layers = [
-        emit_placed(placement, layer_function(prefix, index, placement.ops[-1]))
+        emit_placement(placement, layer_function(prefix, index, placement.ops[-1]))
         for index, placement in enumerate(split.placements)
         if placement.backend is not None or placement.ops[-1] not in renamed
     ]
@@ -113,7 +113,7 @@ def generate(
 
 
 def _demand_ram(program: Program, lowered: Graph) -> None:
-    """Raises CapacityError where activations are far too large to be computed at all.
+    """Raise CapacityError where activations are far too large to be computed at all.
 
     What does not fit by less is found when the program is linked, with what may help.
     """
@@ -131,7 +131,7 @@ def _demand_ram(program: Program, lowered: Graph) -> None:
 
 
 def _demand_flash(graph: Graph, platform: Platform) -> None:
-    """Raises CapacityError where constants are far too large for C to be written at all.
+    """Raise CapacityError where constants are far too large for C to be written at all.
 
     What does not fit by less is found when the program is linked.
     """

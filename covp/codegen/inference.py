@@ -18,7 +18,7 @@ from covp.codegen.states import StateCode
 
 @dataclass(frozen=True)
 class InferenceCode:
-    """What calls the layers of a program.
+    """The code that calls the layers of a program.
 
     Simulations call the very function that an exported library calls.
 
@@ -138,7 +138,7 @@ class InferenceCode:
 
     @cached_property
     def _parts(self) -> list[Sequence[PartCode]]:
-        """Of each layer."""
+        """Parts of each layer."""
         return [layer.parts or (whole_part(layer),) for layer in self.layers]
 
     def _functions(self) -> Iterator[FunctionCall]:

@@ -76,7 +76,7 @@ class DotProduct:
         return 1 if self.lanes == 1 else 4
 
     def fits(self, core: Core) -> bool:
-        """Whether a core has it and no better one."""
+        """Return whether a core has the instruction and no better one."""
         return self.requires <= core.features and self.better.isdisjoint(core.features)
 
     @property
@@ -85,7 +85,7 @@ class DotProduct:
         return self.accumulators or 16
 
     def add(self, total: str, x: str, w: str, wraps: bool = False) -> str:
-        """C statement that adds a product.
+        """Return the C statement that adds a product.
 
         Args:
             total: the variable it is added to, or the number of the accumulator.
@@ -139,12 +139,12 @@ def unregister(name: str) -> None:
 
 
 def dot_products() -> tuple[DotProduct, ...]:
-    """All that are registered."""
+    """Return all that are registered."""
     return tuple(_DOT_PRODUCTS.values())
 
 
 def find_dot_product(name: str) -> DotProduct | None:
-    """The instruction of that name, or None."""
+    """Return the instruction of that name, or None."""
     return _DOT_PRODUCTS.get(name)
 
 
@@ -163,12 +163,12 @@ def register_requantize(instruction: RequantizeInstruction) -> RequantizeInstruc
 
 
 def requantize_instructions() -> tuple[RequantizeInstruction, ...]:
-    """All that are registered."""
+    """Return all that are registered."""
     return tuple(_REQUANTIZE.values())
 
 
 def requantize_instruction(core: Core) -> RequantizeInstruction | None:
-    """The requantizing instruction of a core, or None."""
+    """Return the requantizing instruction of a core, or None."""
     fitting = (i for i in _REQUANTIZE.values() if i.requires <= core.features)
     return next(fitting, None)
 

@@ -107,14 +107,14 @@ class PartCode:
 
 
 def whole_part(layer: LayerCode) -> PartCode:
-    """A layer that the core computes, or waits for, as one part."""
+    """Return a layer that the core computes, or waits for, as one part."""
     pointers = tuple(Pointer(a, 0, a.nbytes) for a in layer.arguments.values())
     declaration = prototype(layer.function, layer.op, layer.arguments)
     return PartCode(FunctionCall(layer.function, declaration, pointers))
 
 
 def prototype(function: str, op: Op, arguments: dict[str, Argument]) -> str:
-    """The C declaration of a layer's function, without semicolon.
+    """Return the C declaration of a layer's function, without semicolon.
 
     Args:
         function: its name.
@@ -164,7 +164,7 @@ class KernelRequest:
         return c_comment(f"{op.name}: {op.kind} {shapes} -> {result}")
 
     def choose(self, schedules: Schedules) -> Schedule:
-        """The requested schedule, else the kernel's own choice.
+        """Return the requested schedule, else the kernel's own choice.
 
         Raises:
             UsageError: it is none of ``schedules``.
@@ -189,7 +189,7 @@ USER = "user's"
 
 
 def no_schedules(request: KernelRequest) -> list[Schedule]:
-    """Of kernels without a choice."""
+    """Return no schedules, for kernels without a choice."""
     return []
 
 
@@ -218,7 +218,7 @@ def kernel(
 
 
 def schedules(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of a request, the default first; empty without a choice."""
+    """Return the valid schedules of a request, the default first; empty without a choice."""
     found = _find(request.op.kind, request.arithmetic)
     return found[1](request) if found is not None else []
 
@@ -229,7 +229,7 @@ def _find(kind: str, arithmetic: Arithmetic) -> tuple[Emitter, Schedules] | None
 
 
 def emit_layer(request: KernelRequest) -> LayerCode:
-    """The C of one operator.
+    """Emit the C of one operator.
 
     Raises:
         ModelError: no kernel exists for the operator with that type.

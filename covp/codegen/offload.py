@@ -23,7 +23,7 @@ _DRIVER_FILE = re.compile(r"\w[\w.-]*\.[cSh]")
 
 
 def demand_architecture(backend: AcceleratorBackend, platform: Platform) -> None:
-    """Raises UsageError: the accelerator cannot be beside this platform's core."""
+    """Raise UsageError: the accelerator cannot be beside this platform's core."""
     core = platform.core
     if backend.architectures and core.architecture not in backend.architectures:
         raise UsageError(
@@ -38,7 +38,7 @@ def split_graph(
     costs: CoreCosts = NO_COSTS,
     options: BuildOptions = DEFAULT_BUILD,
 ) -> tuple[Graph, Partition]:
-    """The partition, with the graph passes of the backends before and after it.
+    """Return the partition, with the graph passes of the backends before and after it.
 
     Args:
         graph: after covp's own passes.
@@ -70,7 +70,7 @@ def _graph_pass(
 
 
 def demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> None:
-    """A requested accelerator that gets no layer is a mistake, not a silent fallback."""
+    """Refuse a requested accelerator that gets no layer: it is a mistake, not a silent fallback."""
     for backend in backends:
         if any(placement.backend is backend for placement in split.placements):
             continue
@@ -81,7 +81,7 @@ def demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> None
         raise UsageError(f"accelerator {backend.name!r} gets no layer of this model{lost}{why}")
 
 
-def unmatched(
+def unmatched_patterns(
     graph: Graph, split: Partition, backends: Sequence[AcceleratorBackend]
 ) -> Iterator[str]:
     """Patterns that match nothing although the model has their operators: mistakes, mostly."""
@@ -114,7 +114,7 @@ def accelerator_places(platform: Platform, count: int) -> list[tuple[int, int | 
 
 
 def place_header(name: str, base: int, irq: int | None, defines: Mapping[str, str]) -> str:
-    """The C header ``NAME_place.h``: where an accelerator is on this platform.
+    """Return the C header ``NAME_place.h``: where an accelerator is on this platform.
 
     Args:
         name, base, irq: of the accelerator.
@@ -139,7 +139,7 @@ def cache_line(platform: Platform, backends: Sequence[AcceleratorBackend]) -> in
 def checked_driver(
     backend: AcceleratorBackend, base: int, irq: int | None, platform: Platform
 ) -> Mapping[str, str]:
-    """A driver's files and ``NAME_place.h``, name to C text.
+    """Return a driver's files and ``NAME_place.h``, name to C text.
 
     Raises:
         AcceleratorError: ``driver`` returns something else.

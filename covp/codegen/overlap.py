@@ -30,7 +30,7 @@ class Action:
 
 @dataclass(frozen=True)
 class OverlapPlan:
-    """What a program is to look like in which core and units work at the same time.
+    """A plan for a program in which core and units work at the same time.
 
     Attributes:
         rows: name of a layer to the output rows of the bands that it is cut into.
@@ -43,7 +43,7 @@ class OverlapPlan:
 
 
 def one_after_the_other(layers: Sequence[Sequence[PartCode]]) -> tuple[Action, ...]:
-    """All ``layers``' parts in their order, each unit waited for at once."""
+    """Return all ``layers``' parts in their order, each unit waited for at once."""
     found: list[Action] = []
     for number, parts in enumerate(layers):
         for position, part in enumerate(parts):

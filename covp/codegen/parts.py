@@ -13,7 +13,7 @@ from covp.base.request import EVERY_MATCH
 from covp.chip.cores import Core
 from covp.codegen.bands import Band, can_be_cut, cut
 from covp.codegen.c_text import c_comment
-from covp.codegen.call_expressions import unused
+from covp.codegen.call_expressions import unused_name
 from covp.codegen.calls import CallFile, emit_calls, lower_placement, split_of
 from covp.codegen.layer import (
     Argument,
@@ -42,7 +42,7 @@ class _Function:
     arguments: dict[str, Argument]
 
     def call(self, slices: Mapping[int, tuple[Tensor, int]], memory: _Shared) -> FunctionCall:
-        """The call for a band."""
+        """Return the call for a band."""
         pointers = []
         for argument in self.arguments.values():
             if isinstance(argument, Scratch):
@@ -74,7 +74,7 @@ class _Shared:
 def emit_in_parts(
     placement: Placement, core: Core, function: str, chosen: Schedule | None, rows: int | None
 ) -> LayerCode:
-    """A layer with its `PartCode`, and a function for all of it.
+    """Emit a layer with its `PartCode`, and a function for all of it.
 
     Args:
         placement: the layer.
@@ -107,7 +107,7 @@ def emit_in_parts(
 
 
 def overlapping_call(placement: Placement, steps: Sequence[Step]) -> tuple[int, str, str] | None:
-    """The call that the core need not wait for: its position, and what begins and ends it.
+    """Return the call that the core need not wait for: its position, and what begins and ends it.
 
     Raises:
         AcceleratorError: the hook `overlaps` gave something else than two names.
@@ -131,7 +131,7 @@ def overlapping_call(placement: Placement, steps: Sequence[Step]) -> tuple[int, 
 def _functions(
     file: CallFile, placement: Placement, name: str, steps: Sequence[Step]
 ) -> list[_Function]:
-    """What begins and ends a layer, or does all of it where its driver has no such functions."""
+    """Return functions that begin and end a layer, or one for all where its driver has none."""
     match, driver = placement.match, overlapping_call(placement, steps)
     assert match is not None
     op = match.op
@@ -189,14 +189,14 @@ def _emit_bands(
 
 
 def _kernel(form: Op, core: Core, name: str, chosen: Schedule | None) -> LayerCode:
-    """A band on the core, with the schedule of the whole layer where that fits."""
+    """Return a band on the core, with the schedule of the whole layer where that fits."""
     request = KernelRequest(form, core, name)
     fits = chosen is not None and chosen in schedules(request)
     return emit_layer(replace(request, schedule=chosen if fits else None))
 
 
 def placed_band(backend: AcceleratorBackend, form: Op, core: Core) -> Placement:
-    """A band on an accelerator. Raises UsageError: the accelerator rejects it."""
+    """Return a band on an accelerator. Raises UsageError: the accelerator rejects it."""
     inputs = {id(t): t for t in form.inputs if t is not None and not t.constant}
     graph = Graph(form.name, list(inputs.values()), [form.output], [form])
     (placed,) = partition(graph, [backend], options=EVERY_MATCH).placements
@@ -206,7 +206,7 @@ def placed_band(backend: AcceleratorBackend, form: Op, core: Core) -> Placement:
 
 
 def _is_row_by_row(parts: Sequence[PartCode], op: Op) -> bool:
-    """Whether each band reads the very bytes that it writes, of other tensors."""
+    """Return whether each band reads the very bytes that it writes, of other tensors."""
     for part in parts:
         places = {(p.offset, p.nbytes) for p in part.pointers if isinstance(p.argument, Tensor)}
         if len(places) > 1:
@@ -217,12 +217,12 @@ def _is_row_by_row(parts: Sequence[PartCode], op: Op) -> bool:
 def _layer(
     file: CallFile, op: Op, function: str, parts: Sequence[PartCode], schedule: str
 ) -> LayerCode:
-    """The layer whose parts are these, with a function that calls them one after the other."""
+    """Return the layer of these parts, with a function that calls them one after the other."""
     arguments: dict[str, Argument] = {}
     names: dict[int, str] = {}
     for argument in (pointer.argument for part in parts for pointer in part.pointers):
         if id(argument) not in names:
-            names[id(argument)] = unused(_stem(argument, op), arguments)
+            names[id(argument)] = unused_name(_stem(argument, op), arguments)
             arguments[names[id(argument)]] = argument
     calls = [call for part in parts for call in (part.call, part.end) if call is not None]
     body = [f"    {_statement(call, names)}" for call in calls]

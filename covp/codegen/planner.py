@@ -32,7 +32,7 @@ class Buffer:
     ends: int = -1
 
     def overlaps(self, other: Buffer) -> bool:
-        """Whether both are alive at some step, in one order or the other."""
+        """Return whether both are alive at some step, in one order or the other."""
         together = self.first <= other.last and other.first <= self.last
         return together or (self.begins <= other.ends and other.begins <= self.ends)
 
@@ -46,7 +46,7 @@ def plan(buffers: Sequence[Buffer], alignment: int = ALIGNMENT) -> int:
         lambda b: (-b.last, -b.nbytes),
     ]
     arena = _Arena(buffers, alignment)
-    plans = (arena.placed(order) for order in orders)
+    plans = (arena.place(order) for order in orders)
     total, offsets = min(plans, key=lambda plan: plan[0])  # of equal ones the first
     for buffer, offset in zip(arena.buffers, offsets.tolist(), strict=True):
         buffer.offset = offset
@@ -74,7 +74,7 @@ class _Arena:
         self._ends = _numbers(b.ends for b in self.buffers)
         self._has_orders = bool((self._ends >= self._begins).any())
 
-    def placed(self, order: Callable[[Buffer], tuple[int, int]]) -> tuple[int, _Numbers]:
+    def place(self, order: Callable[[Buffer], tuple[int, int]]) -> tuple[int, _Numbers]:
         """Place the buffers one after the other, each into the lowest gap; total and offsets."""
         offsets = np.full(len(self.buffers), -1)
         total = 0
@@ -88,7 +88,7 @@ class _Arena:
         return total, offsets
 
     def _alive_with(self, index: int, offsets: _Numbers) -> _Numbers:
-        """The buffers that are placed and share a step with one: `Buffer.overlaps`."""
+        """Return the buffers that are placed and share a step with one: `Buffer.overlaps`."""
         first, last = int(self._first[index]), int(self._last[index])
         if self._has_orders:
             low, high = 0, len(offsets)
@@ -111,7 +111,7 @@ def _numbers(values: Iterable[int]) -> _Numbers:
 
 
 def _lowest_gap(starts: _Numbers, sizes: _Numbers, size: int) -> int:
-    """The lowest offset at which so many bytes are free between some that are taken."""
+    """Return the lowest offset of enough free bytes between those that are taken."""
     if not starts.size:
         return 0
     order = np.argsort(starts)

@@ -46,7 +46,7 @@ class ProgramTensor:
 
 @dataclass(frozen=True, eq=False)
 class ProgramState:
-    """What a program keeps in its arena from one inference to the next.
+    """A state that a program keeps in its arena from one inference to the next.
 
     Attributes:
         name: of the state in the model's graph.
@@ -94,7 +94,7 @@ class Piece:
     end: int
 
     def meets(self, other: Piece) -> bool:
-        """Whether both have a byte."""
+        """Return whether both share a byte."""
         return self.tensor == other.tensor and self.start < other.end and other.start < self.end
 
 
@@ -113,12 +113,12 @@ class LayerPart:
 
     @property
     def is_asynchronous(self) -> bool:
-        """Whether the core may do something else while a unit computes it."""
+        """True if the core may do something else while a unit computes it."""
         return len(self.functions) > 1
 
 
 MOST_ARGUMENTS = 12
-"""Of a function that the host calls by itself; a device's task has no room for more."""
+"""Most arguments of a function that the host calls; a device's task has no room for more."""
 
 
 def wrapper_of(function: str, arguments: int) -> str:
@@ -203,12 +203,12 @@ class AcceleratorInstance:
         return self.backend.spec
 
     def is_like(self, other: AcceleratorInstance) -> bool:
-        """Whether two programs can share one hardware model for this and the other instance."""
+        """Return whether one hardware model can serve two programs for this and the other."""
         mine, theirs = self.backend, other.backend
         return (self.name, self.spec, type(mine)) == (other.name, other.spec, type(theirs))
 
     def make(self) -> Any:
-        """A new hardware model, for the bus at ``base``: a peripheral or an instruction unit.
+        """Make a hardware model for the bus at ``base``: a peripheral or an instruction unit.
 
         Raises:
             AcceleratorError: the backend gives none.
@@ -280,7 +280,7 @@ class Program:
         return sum(state.tensor.nbytes for state in self.states)
 
     def reference(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The outputs that are expected: the graph in numpy, with TFLM's arithmetic.
+        """Return the outputs that are expected: the graph in numpy, with TFLM's arithmetic.
 
         States have their initial values; `executor` keeps them.
 
@@ -293,7 +293,7 @@ class Program:
         return run_reference(self.graph, inputs)
 
     def executor(self) -> ReferenceExecutor:
-        """The graph in numpy, for several inferences one after the other."""
+        """Return the graph in numpy, for several inferences one after the other."""
         return ReferenceExecutor(self.graph)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

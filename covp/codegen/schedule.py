@@ -33,7 +33,7 @@ class Schedule:
 
     @staticmethod
     def parse(text: str) -> Schedule:
-        """The inverse of ``str``.
+        """Return the inverse of ``str``.
 
         Raises:
             UsageError: the text has another form.
@@ -64,6 +64,6 @@ class Space:
 def valid_schedules(
     spaces: Iterable[Space], default: Schedule, is_valid: Callable[[Schedule], bool]
 ) -> list[Schedule]:
-    """The default, then every other point of the spaces that is valid."""
+    """Return the default, then every other point of the spaces that is valid."""
     points = (point for space in spaces for point in space)
     return [default, *(point for point in points if point != default and is_valid(point))]

@@ -30,7 +30,7 @@ class StateCode:
 
     @staticmethod
     def of(name: str, states: Sequence[State], memory: ArenaPlan) -> StateCode:
-        """The code for the states of a graph whose memory is planned."""
+        """Return the code for the states of a graph whose memory is planned."""
         places = [
             (memory.offset(s.before), memory.offset(s.after), s.before.nbytes) for s in states
         ]
@@ -40,22 +40,22 @@ class StateCode:
 
     @property
     def reset_function(self) -> str:
-        """Its name; empty without states."""
+        """Name of the function that resets the states; empty without states."""
         return f"{self.name}_reset_states" if self.states else ""
 
     @property
     def keep_function(self) -> str:
-        """Its name; empty where nothing is moved."""
+        """Name of the function that keeps the states; empty where nothing is moved."""
         return f"{self.name}_keep_states" if self.moves else ""
 
     @property
     def declaration(self) -> str:
-        """For the program's header."""
+        """C declarations for the program's header."""
         if not self.states:
             return ""
         upper = self.name.upper()
         nbytes = sum(state.tensor.nbytes for state in self.states)
-        lines = [f"   {_described(state)}: arena + {state.tensor.offset}" for state in self.states]
+        lines = [f"   {_describe(state)}: arena + {state.tensor.offset}" for state in self.states]
         listed = "\n".join(lines)
         return (
             c_comment(f"States, kept in the arena from one inference to the next:\n{listed}") + "\n"
@@ -81,18 +81,18 @@ class StateCode:
         return text
 
     def _reset(self, number: int, constants: list[str]) -> str:
-        """The statement for one state; a value that is no repeated byte becomes a constant."""
+        """Return a state's statement; a value other than a repeated byte becomes a constant."""
         state = self.states[number]
         raw = np.frombuffer(np.ascontiguousarray(state.initial).tobytes(), np.uint8)
         place = f"arena + {state.tensor.offset}"
         if (raw == raw[:1]).all():
             value = int(raw[0]) if raw.size else 0
             return f"memset({place}, {value}, {raw.size});"
-        constants.append(c_array(f"initial_{number}", raw, _described(state)))
+        constants.append(c_array(f"initial_{number}", raw, _describe(state)))
         return f"memcpy({place}, initial_{number}, {raw.size});"
 
 
-def _described(state: ProgramState) -> str:
+def _describe(state: ProgramState) -> str:
     shape = "x".join(map(str, state.tensor.shape))
     return f"{state.name.replace('*/', '')}: {state.tensor.dtype.name} {shape}"
 

@@ -29,7 +29,7 @@ from covp.evaluation.roofs import core_record, unit_records
 from covp.evaluation.sample import Sample
 from covp.graph.arithmetic import whose
 from covp.graph.equality import FLOAT_TOLERANCE
-from covp.graph.float_scaling import dequantized
+from covp.graph.float_scaling import dequantize
 from covp.graph.graph import Graph
 from covp.graph.ops import macs
 from covp.runtime.profile import LayerProfile, MemoryUse, Profile
@@ -350,7 +350,7 @@ def _output(tensor: ProgramTensor, array: NDArray[Any]) -> dict[str, Any]:
     if tensor.quantization is not None:
         scale = float(tensor.quantization.scale[0])
         zero_point = int(tensor.quantization.zero_point[0])
-        values = dequantized(array, scale, zero_point).reshape(-1).tolist()
+        values = dequantize(array, scale, zero_point).reshape(-1).tolist()
     return {
         "name": tensor.name,
         "dtype": tensor.dtype.name,

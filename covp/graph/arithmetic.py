@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from covp.graph.float_scaling import rescaled
+from covp.graph.float_scaling import rescale
 from covp.graph.graph import Graph, Op, Rounding, Tensor
 from covp.graph.quantization import (
     multiply_by_quantized_multiplier,
@@ -24,8 +24,8 @@ from covp.graph.quantization import (
 
 Array = NDArray[Any]
 Rule = Literal["tflm", "reduced", "half even", "float", "wraps"]
-"""How sums become outputs: TFLM's two roundings; its one with 16 bits of the multiplier, for sums
-of 64 bits; onnxruntime's product in float32; floats; integers modulo their size."""
+"""Rule by which sums become outputs: TFLM's two roundings; its one with 16 bits of the multiplier,
+for sums of 64 bits; onnxruntime's product in float32; floats; integers modulo their size."""
 _SUMS = ("CONV_2D", "CONV_ND", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV")
 _OWNERS = {"tflm": "TFLite Micro's", "litert": "LiteRT's", "onnxruntime": "onnxruntime's"}
 
@@ -66,7 +66,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How one operator computes.
+    """The arithmetic of one operator.
 
     Attributes:
         stored, result: dtypes of the first input and of the output.
@@ -83,7 +83,7 @@ class Arithmetic:
 
     @staticmethod
     def of(op: Op) -> Arithmetic:
-        """The arithmetic of an operator."""
+        """Return the arithmetic of an operator."""
         source, result = _source(op), op.output
         second = op.inputs[1] if len(op.inputs) > 1 else None
         packed = second is not None and second.bits == 4
@@ -100,11 +100,11 @@ class Arithmetic:
 
     @property
     def wide(self) -> bool:
-        """Whether sums have 64 bits."""
+        """True if sums have 64 bits."""
         return self.rule == "reduced"
 
     def patterns(self) -> Iterator[Pattern]:
-        """Those that fit, the narrowest first."""
+        """Yield the patterns that fit, the narrowest first."""
         if self.stored == "int8" and self.weights == "int4":
             yield Pattern(self.stored, weights="int4")
         if self.rule in ("half even", "wraps"):
@@ -118,7 +118,7 @@ class Arithmetic:
         zero_point: int,
         clamp: tuple[int, int],
     ) -> Scaling:
-        """The numbers of a layer.
+        """Return the numbers of a layer.
 
         Args:
             fixed: per channel multiplier and shift in TFLM's arithmetic.
@@ -137,7 +137,7 @@ class Arithmetic:
         pair = scaling.multiplier, scaling.shift
         if self.rule == "half even":
             assert scaling.factors is not None
-            scaled = rescaled(sums.astype(np.int64).astype(np.int32), scaling.factors)
+            scaled = rescale(sums.astype(np.int64).astype(np.int32), scaling.factors)
         elif self.rule == "reduced":
             scaled = multiply_by_reduced_multiplier(sums, *pair)
         else:
@@ -173,7 +173,7 @@ Reference = Callable[[Op, Sequence[Array | None]], list[Array]]
 
 
 def by_rule(usual: Reference, half_even: Reference) -> Reference:
-    """A reference that is another algorithm where ties go to even."""
+    """Return a reference that is another algorithm where ties go to even."""
 
     def reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
         chosen = half_even if _rule(op) == "half even" else usual
@@ -183,7 +183,7 @@ def by_rule(usual: Reference, half_even: Reference) -> Reference:
 
 
 def whose(graph: Graph) -> str:
-    """The libraries whose arithmetic a network follows: "TFLite Micro's and LiteRT's".
+    """Return the libraries whose arithmetic a network follows: "TFLite Micro's and LiteRT's".
 
     Empty where nothing is quantized.
     """
@@ -194,10 +194,10 @@ def whose(graph: Graph) -> str:
 
 
 def is_half_even(graph: Graph) -> bool:
-    """Whether a network's ties go to even, as onnxruntime's do and TFLite's do not."""
+    """Return whether a network's ties go to even, as onnxruntime's do and TFLite's do not."""
     return any(op.rounding.library == "onnxruntime" for op in graph.ops)
 
 
 def is_tflm(op: Op) -> bool:
-    """Whether nothing is rounded in another way than TFLite Micro's."""
+    """Return whether everything is rounded as in TFLite Micro."""
     return op.rounding == Rounding()

@@ -21,7 +21,7 @@ class Padding:
 
     @property
     def any(self) -> bool:
-        """Whether any side is padded."""
+        """True if any side is padded."""
         return bool(self.top or self.bottom or self.left or self.right)
 
 

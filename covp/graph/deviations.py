@@ -1,4 +1,4 @@
-"""Where a graph computes something else than its source, region by region, and whether it may."""
+"""Deviations of a graph from its source, region by region, and whether they are allowed."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class Deviation:
         return f"by {much} in {self.differ:,} of {self.elements:,} elements"
 
     def and_other(self, other: Deviation) -> Deviation:
-        """Both together: all elements, the largest difference, no rule where one has none."""
+        """Merge both: all elements, the largest difference, no rule where one has none."""
         first, _ = sorted((self, other), key=lambda found: (found.rule is not None, -found.steps))
         differ, elements = self.differ + other.differ, self.elements + other.elements
         return replace(first, differ=differ, elements=elements, steps=max(self.steps, other.steps))
 
 
 def expected_values(graph: Graph, found: Mapping[str, Array]) -> dict[str, Array]:
-    """The tensors of a graph that an oracle knows, by name, as the graph stores them.
+    """Return the tensors of a graph that an oracle knows, by name, as the graph stores them.
 
     Args:
         graph: int8 may stand there for the source's uint8.
@@ -89,7 +89,7 @@ def expected_values(graph: Graph, found: Mapping[str, Array]) -> dict[str, Array
 def deviations(
     graph: Graph, source: Graph, values: Mapping[str, Array], oracle: Oracle
 ) -> Iterator[Deviation]:
-    """What each operator computes from the oracle's values, beside what the oracle computes.
+    """Compare what each operator computes from the oracle's values with what the oracle computes.
 
     Args:
         graph: as it is compiled.
@@ -106,10 +106,10 @@ def deviations(
                 pair = ours.of(tensor), stated.of(there[tensor.name])
                 if all(known.name in values for region in pair for _, known in region.leaves):
                     wanted = values[tensor.name]
-                    yield from compared(*pair, values, wanted, rules, graph.expanded_bytes > 0)
+                    yield from compare(*pair, values, wanted, rules, graph.expanded_bytes > 0)
 
 
-def compared(
+def compare(
     region: Region,
     source: Region,
     values: Mapping[str, Array],
@@ -117,7 +117,7 @@ def compared(
     rules: Iterable[Rule],
     dynamic: bool = False,
 ) -> Iterator[Deviation]:
-    """The deviation of a region, if there is one.
+    """Yield the deviation of a region, if there is one.
 
     Args:
         region: that computes.
@@ -157,7 +157,7 @@ def compared(
 
 
 def _telling_kinds(source: Region) -> frozenset[str]:
-    """The kinds of a region's operators without clamps that the result's range implies.
+    """Return the kinds of a region's operators without clamps that the result's range implies.
 
     onnxruntime drops those before it looks for patterns: see `quantized_values.is_fused`.
     """
@@ -173,7 +173,7 @@ def _telling_kinds(source: Region) -> frozenset[str]:
 
 
 def _keeps(clamp: Op, values: Array) -> bool:
-    """Whether a clamp by constant limits, one for all elements, leaves some values as they are."""
+    """Return whether a clamp by constant limits, one for all, leaves the values as they are."""
     inputs = [t for t in clamp.inputs if t is not None]
     if sum(t.data is None for t in inputs) != 1 or any(t.constant and t.size != 1 for t in inputs):
         return False
@@ -186,7 +186,7 @@ def _keeps(clamp: Op, values: Array) -> bool:
 def _theirs(
     rule: Rule, region: Region, values: Mapping[str, Array], found: Mapping[int, Array]
 ) -> list[Array]:
-    """What a rule says that the library may compute, where the target is one operator's."""
+    """Return the results that a rule allows the library, where the target is one operator's."""
     op = region.ops[-1]
     if rule.nearby:
         return list(_nearby(region, values))
@@ -197,7 +197,7 @@ def _theirs(
 
 
 def _nearby(region: Region, values: Mapping[str, Array]) -> Iterator[Array]:
-    """The target with some GATHERs, one for each axis of a Resize, by their other indices."""
+    """Yield the target with some GATHERs, one for each axis of a Resize, by their other indices."""
     resized = [op for op in region.ops if getattr(op.attributes, "nearby", ())]
     for chosen in product((False, True), repeat=min(len(resized), _MOST_AXES)):
         other: dict[int, Op] = {}
@@ -210,7 +210,7 @@ def _nearby(region: Region, values: Mapping[str, Array]) -> Iterator[Array]:
 
 
 def _distance(got: Array, wanted: Array) -> float:
-    """The largest difference, see `Deviation.steps`."""
+    """Return the largest difference, see `Deviation.steps`."""
     with np.errstate(all="ignore"):
         away = np.abs(got.astype(np.float64) - wanted.astype(np.float64))
     if wanted.dtype.kind != "f":
@@ -220,7 +220,7 @@ def _distance(got: Array, wanted: Array) -> float:
 
 
 def _exact(source: Region, values: Mapping[str, Array]) -> Array | None:
-    """The real values that a QUANTIZE rounds, with sums in double precision where that is known."""
+    """Return the values that a QUANTIZE rounds, with sums in double precision where known."""
     last = source.ops[-1]
     if last.kind != "QUANTIZE" or last.input(0).dtype != np.float32:
         return None

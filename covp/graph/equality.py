@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FLOAT_TOLERANCE = 1e-5
-"""Of the largest finite magnitude that is expected: kernels add in another order than numpy."""
+"""Share of the largest finite expected magnitude: kernels add in another order than numpy."""
 
 
 def differences(got: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.intp]:
@@ -33,7 +33,7 @@ def differences(got: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def relative_error(got: NDArray[Any], wanted: NDArray[Any]) -> float:
-    """The largest difference of floats, as a share of the largest finite expected magnitude.
+    """Return the largest difference of floats, as a share of the largest finite expected magnitude.
 
     0 for integers. Elements that are not finite in either array do not count.
 

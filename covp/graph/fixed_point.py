@@ -45,7 +45,7 @@ def _product(a: ArrayLike, b: ArrayLike, width: int) -> Raw:
 
 
 def constant(raw: int, width: int) -> int:
-    """A constant of gemmlowp, which states all with 32 bits: RescaleConstantInitializer."""
+    """Return a constant of gemmlowp, which states all with 32 bits: RescaleConstantInitializer."""
     return int(rounding_divide_by_pot(raw, 32 - width))
 
 
@@ -123,7 +123,7 @@ def tanh(raw: ArrayLike, integer_bits: int, width: int = 32) -> Raw:
 
 
 def input_radius(integer_bits: int, left_shift: int) -> int:
-    """The largest difference that does not overflow: CalculateInputRadius."""
+    """Return the largest difference that does not overflow: CalculateInputRadius."""
     largest = ((1 << integer_bits) - 1) * (1 << (31 - integer_bits))
     return math.floor(largest / 2.0**left_shift)
 

@@ -15,7 +15,7 @@ FAR = 1 << 20
 """Levels beyond this are cut: every clamp of 8 or 16 bits has ended before."""
 
 
-def rescaled(sums: ArrayLike, factor: ArrayLike) -> NDArray[np.int64]:
+def rescale(sums: ArrayLike, factor: ArrayLike) -> NDArray[np.int64]:
     """float32(sum) * factor, rounded half to even: the output before zero point and clamp.
 
     Args:
@@ -39,7 +39,7 @@ def requantization_factor(
         return np.asarray(product / np.asarray(result, np.float32), np.float32)
 
 
-def quantized(
+def quantize(
     values: ArrayLike, scale: float, zero_point: int, dtype: np.dtype[Any]
 ) -> NDArray[Any]:
     """QuantizeLinear: value / scale in float32, half to even, zero point, saturated.
@@ -54,19 +54,19 @@ def quantized(
     return np.asarray((np.rint(inside).astype(np.int64) + zero_point).astype(dtype))
 
 
-def dequantized(stored: ArrayLike, scale: float, zero_point: int) -> NDArray[np.float32]:
+def dequantize(stored: ArrayLike, scale: float, zero_point: int) -> NDArray[np.float32]:
     """DequantizeLinear: float32(stored - zero point) * scale."""
     centred = np.asarray(stored).astype(np.int64) - zero_point
     return np.asarray(centred.astype(np.float32) * np.float32(scale))
 
 
-def fused(values: ArrayLike, factor: np.float32, addend: ArrayLike) -> NDArray[np.float32]:
+def multiply_add(values: ArrayLike, factor: np.float32, addend: ArrayLike) -> NDArray[np.float32]:
     """values * factor + addend with one rounding, for small integers: the product is exact."""
     product = np.asarray(values, np.float64) * np.float64(factor)
     return np.asarray((product + np.asarray(addend, np.float64)).astype(np.float32))
 
 
-def saturated(levels: ArrayLike, dtype: np.dtype[Any]) -> NDArray[Any]:
+def saturate(levels: ArrayLike, dtype: np.dtype[Any]) -> NDArray[Any]:
     """float32 levels, zero point included, half to even and saturated."""
     info = np.iinfo(dtype)
     return np.asarray(np.rint(np.clip(levels, info.min, info.max)).astype(dtype))

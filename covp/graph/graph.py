@@ -52,7 +52,7 @@ class Quantization:
 
     @property
     def per_channel(self) -> bool:
-        """Whether it has more than one scale."""
+        """True if it has more than one scale."""
         return self.scale.size > 1
 
 
@@ -79,7 +79,7 @@ class Tensor:
 
     @property
     def constant(self) -> bool:
-        """Whether the value is known at compile time."""
+        """True if the value is known at compile time."""
         return self.data is not None
 
     @property
@@ -136,7 +136,7 @@ class Op:
         return self.outputs[0]
 
     def input(self, position: int) -> Tensor:
-        """The input at a position that is not optional."""
+        """Return the input at a position that is not optional."""
         tensor = self.inputs[position]
         if tensor is None:
             raise ValueError(f"{self.name}: input {position} is missing")
@@ -145,7 +145,7 @@ class Op:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a network remembers from one inference to the next.
+    """A tensor that a network remembers from one inference to the next.
 
     Attributes:
         name: unique in its graph.
@@ -162,7 +162,7 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Streaming:
-    """How a graph that takes new rows only was made of one that takes whole windows.
+    """The origin of a graph that takes new rows only: one that takes whole windows.
 
     Attributes:
         plain: takes windows.
@@ -229,11 +229,11 @@ class Graph:
 
     @property
     def results(self) -> list[Tensor]:
-        """What is needed after the last operator: the outputs, and what the states become."""
+        """Tensors needed after the last operator: the outputs, and the new values of the states."""
         return [*self.outputs, *(state.after for state in self.states)]
 
     def is_result(self, tensor: Tensor) -> bool:
-        """Whether the tensor is one of `results`."""
+        """Return whether the tensor is one of `results`."""
         return tensor in self.results
 
     def tensors(self) -> Iterator[Tensor]:
@@ -254,9 +254,9 @@ class Graph:
         yield from fresh(self.results)
 
     def producer(self, tensor: Tensor) -> Op | None:
-        """The operator that writes the tensor; None for inputs and constants."""
+        """Return the operator that writes the tensor; None for inputs and constants."""
         return next((op for op in self.ops if tensor in op.outputs), None)
 
     def consumers(self, tensor: Tensor) -> list[Op]:
-        """The operators that read the tensor, in order."""
+        """Return the operators that read the tensor, in order."""
         return [op for op in self.ops if tensor in op.inputs]

@@ -1,4 +1,4 @@
-"""What files of all formats have in common: their bytes, and the name that they give a network."""
+"""Reading of model files of any format: their bytes, and the name that they give a network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from covp.errors import ModelError
 
 
 def model_bytes(path: Path, suffix: str, remedy: str) -> bytes:
-    """The content of a model file.
+    """Return the content of a model file.
 
     Args:
         path: of the file.
@@ -34,6 +34,6 @@ def model_bytes(path: Path, suffix: str, remedy: str) -> bytes:
 
 
 def identifier(stem: str) -> str:
-    """A file's name as that of a network: a C identifier in lower case."""
+    """Return a file's name as that of a network: a C identifier in lower case."""
     name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower() or "model"
     return f"model_{name}" if name[0].isdigit() else name

@@ -30,7 +30,7 @@ class ModelFile:
     source: str
 
     def load(self, shapes: Shapes | None = None) -> Graph:
-        """Read the file; the graph knows its source, a zoo model's graph bears the zoo's name.
+        """Read the file; the graph knows its source, a zoo model's graph has the zoo's name.
 
         Args:
             shapes: of inputs by name, for those that the file leaves open.
@@ -47,7 +47,7 @@ class ModelFile:
 
 
 def find_model(spec: str | Path) -> ModelFile:
-    """The file of a path or of a zoo name. A file wins over a zoo name, a folder does not.
+    """Return the file of a path or of a zoo name. A file wins over a zoo name, a folder does not.
 
     Args:
         spec: a path, or a name of `covp.graph.zoo.names`. What has a suffix or a folder is a path,
@@ -75,7 +75,7 @@ def find_model(spec: str | Path) -> ModelFile:
 
 
 def load_model(spec: str | Path, shapes: Shapes | None = None) -> Graph:
-    """A graph from a model file or the name of a zoo model.
+    """Return a graph from a model file or the name of a zoo model.
 
     Args:
         spec: as for `find_model`.
@@ -92,7 +92,7 @@ def as_graph(
     model: Graph | str | Path,
     options: BuildOptions = DEFAULT_BUILD,
 ) -> Graph:
-    """A graph as it is; else `load_model`; then as one with states where that is wanted.
+    """Return a graph as it is; else `load_model`; then as one with states where that is wanted.
 
     Args:
         model: a graph, a zoo name or the path of a model file.

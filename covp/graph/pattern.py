@@ -29,7 +29,7 @@ class _Found:
     bindings: tuple[tuple[str, Tensor], ...] = ()
 
     def bind(self, name: str, tensor: Tensor) -> _Found | None:
-        """With one more name; None when the name is already bound to another tensor."""
+        """Return the match with one more name; None when the name is bound to another tensor."""
         if not name:
             return self
         for known, other in self.bindings:
@@ -46,15 +46,15 @@ class Node:
         return _Alternatives((*self.options(), *other.options()))
 
     def options(self) -> tuple[Node, ...]:
-        """The alternatives of this node."""
+        """Return the alternatives of this node."""
         return (self,)
 
     def kinds(self) -> frozenset[str]:
-        """The operator kinds that this node matches; empty for leaves."""
+        """Return the operator kinds that this node matches; empty for leaves."""
         return frozenset()
 
     def all_kinds(self) -> frozenset[str]:
-        """The operator kinds anywhere in the tree below, this node's included."""
+        """Return the operator kinds anywhere in the tree below, this node's included."""
         return self.kinds()
 
     def _match(self, graph: Graph, tensor: Tensor | None, found: _Found) -> Iterator[_Found]:
@@ -128,7 +128,7 @@ class _OpNode(Node):
             yield from _match_all(graph, self.inputs, values, grown)
 
     def _orders(self, operator: Op) -> Iterator[Values]:
-        """The operator's inputs as the pattern counts them, None where one is left out."""
+        """Yield the operator's inputs as the pattern counts them, None where one is left out."""
         if not self.inputs:
             yield ()
             return
@@ -155,7 +155,7 @@ def _match_all(
 
 
 def _feeds_only(graph: Graph, producer: Op, ops: Sequence[Op]) -> bool:
-    """Whether nothing outside the match reads what the operator writes."""
+    """Return whether nothing outside the match reads what the operator writes."""
     return all(
         all(reader in ops for reader in graph.consumers(tensor)) and not graph.is_result(tensor)
         for tensor in producer.outputs
@@ -168,12 +168,12 @@ def wildcard(name: str = "", predicate: Callable[[Tensor], bool] | None = None) 
 
 
 def constant(name: str = "", predicate: Callable[[Tensor], bool] | None = None) -> Node:
-    """A tensor that is known at compile time; ``name`` and ``predicate`` as in `wildcard`."""
+    """Return a tensor known at compile time; ``name`` and ``predicate`` as in `wildcard`."""
     return _Leaf(name, True, predicate)
 
 
 def optional(name: str = "", predicate: Callable[[Tensor], bool] | None = None) -> Node:
-    """A constant, or nothing where the operator's input is left out (a layer without bias).
+    """Return a constant, or nothing where the operator's input is left out (a layer without bias).
 
     ``name`` and ``predicate`` as in `wildcard`.
     """
@@ -181,7 +181,7 @@ def optional(name: str = "", predicate: Callable[[Tensor], bool] | None = None) 
 
 
 def op(kind: str, *inputs: Node, predicate: Callable[[Op], bool] | None = None) -> Node:
-    """An operator.
+    """Return an operator.
 
     Args:
         kind: TFLite's builtin name, e.g. "ADD".

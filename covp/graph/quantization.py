@@ -23,7 +23,7 @@ INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 
 @lru_cache(maxsize=8192)  # the channels of a model are resolved again for every input
 def quantize_multiplier(real: float) -> tuple[int, int]:
-    """A real factor as (multiplier, shift): real = multiplier / 2**31 * 2**shift.
+    """Return a real factor as (multiplier, shift): real = multiplier / 2**31 * 2**shift.
 
     ``multiplier`` is 0 or in [2**30, 2**31); ``shift`` is positive to the left. As
     QuantizeMultiplier: round half away from zero, factors below 2**-31 become zero.
@@ -106,7 +106,7 @@ MOST_REDUCED_SHIFT = 7
 
 
 def reduced_multiplier(multiplier: ArrayLike) -> NDArray[np.int64]:
-    """A multiplier of 31 bits rounded to 15."""
+    """Return a multiplier of 31 bits rounded to 15."""
     value = np.asarray(multiplier, np.int64)
     return np.where(value < 0x7FFF0000, (value + (1 << 15)) >> 16, 0x7FFF)
 
@@ -114,7 +114,7 @@ def reduced_multiplier(multiplier: ArrayLike) -> NDArray[np.int64]:
 def activation_range(
     activation: str, scale: float, zero_point: int, dtype: np.dtype[Any]
 ) -> tuple[int, int]:
-    """The clamp of a fused activation in stored units: CalculateActivationRangeQuantized.
+    """Return the clamp of a fused activation in stored units: CalculateActivationRangeQuantized.
 
     Args:
         activation: "none", "relu", "relu6" or "relu_n1_to_1".
@@ -126,23 +126,23 @@ def activation_range(
     """
     info = np.iinfo(dtype)
 
-    def stored(real: float) -> int:
+    def store(real: float) -> int:
         value = np.float32(real) / np.float32(scale)
         rounded = math.floor(abs(float(value)) + 0.5) * (1 if value >= 0 else -1)
         return zero_point + rounded
 
     low, high = int(info.min), int(info.max)
     if activation == "relu":
-        return max(low, stored(0.0)), high
+        return max(low, store(0.0)), high
     if activation == "relu6":
-        return max(low, stored(0.0)), min(high, stored(6.0))
+        return max(low, store(0.0)), min(high, store(6.0))
     if activation == "relu_n1_to_1":
-        return max(low, stored(-1.0)), min(high, stored(1.0))
+        return max(low, store(-1.0)), min(high, store(1.0))
     return low, high
 
 
 def float_activation_range(activation: str) -> tuple[float, float]:
-    """The clamp of a fused activation in float: CalculateActivationRange."""
+    """Return the clamp of a fused activation in float: CalculateActivationRange."""
     return {
         "relu": (0.0, math.inf),
         "relu6": (0.0, 6.0),

@@ -55,7 +55,7 @@ def random_inputs(
 def probing_inputs(
     tensors: Iterable[Probed], seed: int, readers: Sequence[Op] = ()
 ) -> dict[str, list[NDArray[Any]]]:
-    """Inputs that random ones leave out, by what they are: one array per tensor for each.
+    """Return inputs that random ones leave out, by what they are: one array per tensor for each.
 
     "near the zero point": at most 3 steps from it, so that little saturates; of floats a hundredth
     of the normal distribution. "lowest, highest": the first half of the elements is the lowest
@@ -83,7 +83,7 @@ _KEEPS_VALUES = ("CAST", "IDENTITY", "RESHAPE", "TRANSPOSE")
 
 
 def _domains(ops: Sequence[Op]) -> dict[int, Domain]:
-    """By tensor: the values that all operators that read it take."""
+    """Map each tensor's id to the range of values that all operators that read it take."""
     known: dict[int, Domain] = {}
     for op in reversed(ops):
         found = dict(definition(op.kind).domains(op))

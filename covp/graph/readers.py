@@ -55,11 +55,11 @@ _CONTENT = {
     b"version https://git-lfs": ("a pointer of Git LFS, not the file", "fetch it: git lfs pull"),
     **dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04\x95", b"\x80\x05\x95"), _PICKLE),
 }
-"""How files begin that are none of the above by their suffix."""
+"""First bytes of files that are none of the above by their suffix."""
 
 
 def _foreign(path: Path) -> tuple[str, str] | None:
-    """What a path is that another program wrote, and how it becomes a model file; or None."""
+    """Return what another program's file is, and how it becomes a model file; or None."""
     if path.is_dir():
         return _FOLDER if (path / "saved_model.pb").exists() else None
     if path.suffix.lower() in _KNOWN and path.exists():
@@ -73,7 +73,7 @@ def _foreign(path: Path) -> tuple[str, str] | None:
 
 
 def read_model(path: Path, shapes: Shapes | None = None) -> Graph:
-    """The graph in a model file; one of an unknown suffix is read as TFLite.
+    """Return the graph in a model file; one of an unknown suffix is read as TFLite.
 
     Args:
         path: of the file.

@@ -40,7 +40,7 @@ class ReferenceExecutor:
         self.states: dict[str, Array] = {state.name: state.initial for state in self.graph.states}
 
     def run(self, *inputs: Array) -> list[Array]:
-        """The outputs of the next inference, as of `run_reference`."""
+        """Return the outputs of the next inference, as of `run_reference`."""
         values = run_all(self.graph, inputs, self.states)
         self.states = states_after(self.graph, values)
         return [values[tensor.name] for tensor in self.graph.outputs]
@@ -49,7 +49,7 @@ class ReferenceExecutor:
 def run_reference(
     graph: Graph, inputs: Sequence[Array], states: Mapping[str, Array] = _FROM_THE_START
 ) -> list[Array]:
-    """The graph's outputs, in order.
+    """Return the graph's outputs, in order.
 
     Args:
         inputs: one array per input, of its shape and dtype.
@@ -84,7 +84,7 @@ def run_all(
 
 
 def states_after(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
-    """What the states are after an inference, by name.
+    """Return the states' values after an inference, by name.
 
     Args:
         values: of `run_all`.
@@ -162,7 +162,7 @@ def _equal(old: Array | None, new: Array) -> bool:
 
 
 def check_inputs(graph: Graph, inputs: Sequence[NDArray[Any]]) -> None:
-    """Raises UsageError where number, shape or dtype of the inputs is wrong."""
+    """Raise UsageError where number, shape or dtype of the inputs is wrong."""
     if len(inputs) != len(graph.inputs):
         raise UsageError(f"{graph.name} has {len(graph.inputs)} inputs, {len(inputs)} were given")
     for tensor, value in zip(graph.inputs, inputs, strict=True):

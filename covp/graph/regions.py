@@ -21,7 +21,7 @@ from covp.graph.reference import one_thread
 
 Array = NDArray[Any]
 _OFFSET = 128
-"""By which uint8 is more than the int8 that stands for it."""
+"""Difference of a uint8 value and the int8 value that represents it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Region:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Of operators that compute; those that move or convert values are left out."""
+        """Kinds of operators that compute; those that move or convert values are left out."""
         return frozenset(op.kind for op in self.ops) - _CARRIERS
 
     def run(self, values: Mapping[str, Array], wide: bool = False) -> dict[int, Array]:
@@ -76,7 +76,7 @@ _CARRIERS = frozenset({"DEQUANTIZE", "QUANTIZE", "PAD", "RESHAPE", "TRANSPOSE", 
 
 
 def as_signed(value: Array) -> Array:
-    """The int8 values that stand for uint8 ones."""
+    """Return the int8 values that represent uint8 ones."""
     return np.asarray(value ^ np.uint8(_OFFSET)).view(np.int8)
 
 
@@ -95,7 +95,7 @@ class Regions:
         self._twins = dict(_twins(graph, known))
 
     def of(self, target: Tensor, unknown: Container[str] = ()) -> Region:
-        """What computes a tensor.
+        """Return the region that computes a tensor.
 
         Args:
             target: the tensor.
@@ -121,7 +121,7 @@ class Regions:
 
 
 def _twins(graph: Graph, known: Container[str]) -> Iterator[tuple[int, Tensor]]:
-    """The ids of int8 tensors, each with the known uint8 tensor of the same values."""
+    """Yield the ids of int8 tensors, each with the known uint8 tensor of the same values."""
     made = [op for op in graph.ops if op.kind == "QUANTIZE"]
     results: dict[int, list[Tensor]] = {}
     for op in made:
@@ -141,8 +141,8 @@ def _lacks_the_offset(one: Tensor, other: Tensor) -> bool:
     return one.scale == other.scale and one.zero_point + _OFFSET == other.zero_point
 
 
-def aligned(one: Regions, first: Tensor, other: Regions, second: Tensor) -> tuple[Region, Region]:
-    """The regions of one tensor in two graphs that begin at the same known tensors.
+def align(one: Regions, first: Tensor, other: Regions, second: Tensor) -> tuple[Region, Region]:
+    """Return the regions of one tensor in two graphs that begin at the same known tensors.
 
     A known tensor that one of them does not read may be computed from those that it does: values
     of both would have to fit each other.
@@ -158,7 +158,7 @@ def aligned(one: Regions, first: Tensor, other: Regions, second: Tensor) -> tupl
 
 
 def same_work(one: Region, other: Region) -> bool:
-    """Whether two regions have the same operators on the same known tensors and constants."""
+    """Return whether regions have the same operators on the same known tensors and constants."""
     if len(one.ops) != len(other.ops):
         return False
     places = [

@@ -13,10 +13,10 @@ from collections.abc import Container, Iterable
 import numpy as np
 
 from covp.errors import ModelError
-from covp.graph.deviations import Array, Deviation, compared
+from covp.graph.deviations import Array, Deviation, compare
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import OPS
-from covp.graph.regions import Region, Regions, aligned, same_work
+from covp.graph.regions import Region, Regions, align, same_work
 from covp.graph.rounding_rules import Rule
 
 MOST_WORK = 60_000_000
@@ -34,7 +34,7 @@ def wrong_rewrite(
     rules: Iterable[Rule] = (),
     names: Container[str] | None = None,
 ) -> Deviation | None:
-    """The first tensor that two graphs of one model compute differently.
+    """Return the first tensor that two graphs of one model compute differently.
 
     Args:
         before: the graph that was rewritten.
@@ -45,7 +45,7 @@ def wrong_rewrite(
     Raises:
         ModelError: the first graph can be executed on random tensors and the second one cannot.
     """
-    shared = _shared(before, after, names)
+    shared = _shared_tensors(before, after, names)
     made = {id(tensor) for op in before.ops for tensor in op.outputs}
     old, new = Regions(before, shared), Regions(after, shared)
     work, draws = 0, _draws()
@@ -53,7 +53,7 @@ def wrong_rewrite(
         stated = shared.get(target.name)
         if stated is None or id(stated) not in made:
             continue
-        pair = aligned(new, target, old, stated)
+        pair = align(new, target, old, stated)
         if same_work(*pair) or not all(_can_run(region, shared) for region in pair):
             continue
         cost = sum(_work(region) for region in pair)
@@ -75,7 +75,7 @@ def demand_same_results(
     rules: Iterable[Rule] = (),
     names: Container[str] | None = None,
 ) -> None:
-    """Raises ModelError: a rewrite changed results.
+    """Raise ModelError: a rewrite changed results.
 
     Args:
         before, after, rules, names: as for `wrong_rewrite`.
@@ -89,7 +89,7 @@ def demand_same_results(
 def _from_inputs(
     before: Graph, after: Graph, target: Tensor, shared: dict[str, Tensor], rules: Iterable[Rule]
 ) -> bool:
-    """Whether a tensor differs for values of the inputs, too.
+    """Return whether a tensor differs for values of the inputs, too.
 
     What several tensors hold may depend on each other, as one is computed from the other. A rewrite
     that is right may need that, and random values of each do not have it.
@@ -97,14 +97,14 @@ def _from_inputs(
     made = {id(tensor) for op in before.ops for tensor in op.outputs}
     inputs = {name for name, tensor in shared.items() if id(tensor) not in made}
     stated = shared[target.name]
-    pair = aligned(Regions(after, inputs), target, Regions(before, inputs), stated)
+    pair = align(Regions(after, inputs), target, Regions(before, inputs), stated)
     if not all(_can_run(region, shared) for region in pair):
         return False
     return _difference(*pair, _draws(), rules) is not None
 
 
-def _shared(before: Graph, after: Graph, names: Container[str] | None) -> dict[str, Tensor]:
-    """The tensors of the first graph that the second one has as well, by name."""
+def _shared_tensors(before: Graph, after: Graph, names: Container[str] | None) -> dict[str, Tensor]:
+    """Return the tensors of the first graph that the second one has as well, by name."""
     forms = {t.name: (t.shape, t.dtype) for t in after.tensors() if t.data is None}
     found = {
         tensor.name: tensor
@@ -115,7 +115,7 @@ def _shared(before: Graph, after: Graph, names: Container[str] | None) -> dict[s
 
 
 def _can_run(region: Region, shared: Container[str]) -> bool:
-    """Whether the reference knows its operators, and both graphs what it reads."""
+    """Return whether the reference knows a region's operators, and both graphs what it reads."""
     return all(op.kind in OPS for op in region.ops) and all(
         known.name in shared for _, known in region.leaves
     )
@@ -144,7 +144,7 @@ def _difference(
         except _FAILURES:  # an index or a length that there is not
             continue
         try:
-            found = next(compared(region, stated, values, wanted, rules), None)
+            found = next(compare(region, stated, values, wanted, rules), None)
         except _FAILURES as error:
             op, reason = region.ops[-1], " ".join(str(error).split())
             raise ModelError(

@@ -21,12 +21,12 @@ Oracle = Literal["onnxruntime", "LiteRT", "covp"]
 
 
 LARGE = 2.0**124
-"""Of floats: products of larger numbers and small factors overflow on the way."""
+"""Least large float: products of larger numbers and small factors overflow on the way."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a result may differ by, and why.
+    """A documented difference from another library's results, and its reason.
 
     Attributes:
         oracle: whose results are compared; "covp": its own of the nodes before they were fused.
@@ -63,7 +63,7 @@ class Rule:
     nearby: bool = False
 
     def is_of(self, kinds: frozenset[str], dtype: str) -> bool:
-        """Whether the rule is of operators of these kinds that compute this type."""
+        """Return whether the rule is for operators of these kinds that compute this type."""
         if self.dtypes and dtype not in self.dtypes.split(", "):
             return False
         own = frozenset(self.kinds.split())
@@ -77,7 +77,7 @@ class Rule:
         exact: Array | None,
         theirs: Sequence[Array] = (),
     ) -> bool:
-        """Whether every difference is one of this rule.
+        """Return whether the rule allows every difference.
 
         Args:
             got, wanted: covp's values and the oracle's.
@@ -250,9 +250,9 @@ FUSED = (
     Rule("covp", "soft maxima", "SOFTMAX", "int8", 1, "see 'whole steps'", 1.0, beside=_CLAMPS),
     Rule("covp", "ties", "", "", 1, "float32 and integers round a tie each in their way", 2.0**-8),
 )
-"""What integer operators may differ by from the float operators that they were made of."""
+"""Differences allowed between integer operators and the float operators that they replace."""
 
 
 def rules_of(oracle: Oracle) -> list[Rule]:
-    """The rules that are about a library."""
+    """Return the rules that are about a library."""
     return [rule for rule in RULES if rule.oracle == oracle]

@@ -100,7 +100,7 @@ TypedLayer = (
 
 
 def typed(op: Op) -> TypedLayer:
-    """The operator as plain numbers.
+    """Return the operator as plain numbers.
 
     Args:
         op: of int8 or float32 tensors, its shapes known.
@@ -135,7 +135,7 @@ _PAIRS = {
 
 
 def named_values(layer: object) -> dict[str, Any]:
-    """The values of a typed layer under the names that registers have.
+    """Return the values of a typed layer under the names that registers have.
 
     A field's name in upper case (IN_CHANNELS, WEIGHTS, INPUT_ZERO_POINT); pairs have two names:
     KERNEL_HEIGHT and _WIDTH, likewise FILTER, STRIDE and DILATION; PAD_TOP, PAD_LEFT, PAD_BOTTOM,

@@ -83,7 +83,7 @@ class QuantizedConv2D(Convolution):
 
     @property
     def scaling(self) -> Scaling:
-        """What turns sums into outputs."""
+        """Factors that turn sums into outputs."""
         return Scaling(
             self.multiplier, self.shift, self.output_zero_point, self.clamp, self.factors
         )
@@ -105,7 +105,7 @@ class FloatConv2D(Convolution):
 
 
 def resolve(op: Op) -> QuantizedConv2D:
-    """The integers of an int8 or int16 CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED.
+    """Return the integers of an int8 or int16 CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED.
 
     Raises:
         ModelError: the operator is of another kind, its weights are not constant int8, or they
@@ -275,7 +275,7 @@ def _problem(
 
 
 def _check_int16(op: Op) -> None:
-    """Raises ModelError for an int16 activation with a zero point: LiteRT rejects it, too."""
+    """Raise ModelError for an int16 activation with a zero point: LiteRT rejects it, too."""
     for tensor in (op.input(0), op.output):
         if op.input(0).dtype == np.int16 and tensor.zero_point != 0:
             raise ModelError(
@@ -316,14 +316,14 @@ def _factors(op: Op, channels: int) -> tuple[list[tuple[int, int]], NDArray[np.f
 
 
 def resolve_float(op: Op) -> FloatConv2D:
-    """The numbers of a float32 CONV_2D or DEPTHWISE_CONV_2D.
+    """Return the numbers of a float32 CONV_2D or DEPTHWISE_CONV_2D.
 
     Raises:
         ModelError: its weights are not constant, or it has groups.
     """
     a, weights = op.attributes, op.input(1).data
     if weights is None:
-        raise ModelError(f"{op.kind} whose weights {op.input(1).name} are no constant")
+        raise ModelError(f"{op.kind} whose weights {op.input(1).name} are not constant")
     batch, height, width, channels = op.input(0).shape
     depthwise = op.kind == "DEPTHWISE_CONV_2D"
     if not depthwise and weights.shape[3] != channels:

@@ -40,7 +40,7 @@ class QuantizedMatMul(Convolution):
 
 
 def resolve_matmul(op: Op) -> QuantizedMatMul:
-    """The integers of an int8 BATCH_MATMUL.
+    """Return the integers of an int8 BATCH_MATMUL.
 
     Raises:
         ModelError: an operand repeats along some axes of the batch and not along others.

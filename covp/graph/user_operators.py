@@ -22,7 +22,7 @@ ENTRY_POINTS = "covp.operators"
 
 
 def same_shape(op: Op) -> list[Shape]:
-    """The shape rule of operators that work element by element."""
+    """Return the shape rule of operators that work element by element."""
     return [op.input(0).shape]
 
 
@@ -86,19 +86,19 @@ def unregister_operator(kind: str) -> None:
 
 
 def find_user_operator(kind: str) -> UserOperator | None:
-    """A registered operator, those of installed packages included."""
+    """Return a registered operator, those of installed packages included."""
     if kind not in _OPERATORS and kind not in OPS:
         _load_installed()
     return _OPERATORS.get(kind)
 
 
 def registered_from() -> tuple[str, ...]:
-    """The modules that registered operators, in their order; users' files are modules too."""
+    """Return the modules that registered operators, in order; users' files are modules too."""
     return tuple(dict.fromkeys(each.reference.__module__ for each in _OPERATORS.values()))
 
 
 def composition(op: Op) -> list[Op] | None:
-    """The operators that a user's operator is composed of, checked; None if it is not composed.
+    """Return the operators that compose a user's operator, checked; None if not composed.
 
     Raises:
         ModelError: ``compose`` broke its contract.

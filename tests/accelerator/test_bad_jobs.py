@@ -281,7 +281,7 @@ def test_a_tensor_of_another_layer() -> None:
             image, _, target = steps[0].arguments
             return [CCall(steps[0].function, steps[0].header, (image, foreign, target))]
 
-    with pytest.raises(AcceleratorError, match="layer layer: tensor x is no input and no output"):
+    with pytest.raises(AcceleratorError, match="layer layer: tensor x is neither input nor output"):
         run(Elsewhere())
 
 

@@ -124,7 +124,7 @@ def test_arguments_become_readable_c() -> None:
     [
         (None, "must return a CCall or several, not None"),
         ([], "must return a CCall or several"),
-        (["go()"], "'go\\(\\)', which is no CCall"),
+        (["go()"], "'go\\(\\)', which is not a CCall"),
         (CCall("go", "go.h", ("text",)), "'text' cannot be passed"),  # type: ignore[arg-type]
     ],
 )

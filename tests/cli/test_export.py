@@ -113,7 +113,7 @@ def test_a_sample_a_prefix_and_a_static_arena(call: Call, tmp_path: Path) -> Non
     assert "uint8_t ears_arena[768]" in (tmp_path / "out/model/src/ears_arena.c").read_text()
     wrong: list[tuple[list[str | Path], str]] = [
         (["--sample", tmp_path / "none.npy"], "none.npy: cannot be read"),
-        (["--prefix", "2 x"], "'2 x' is no C identifier in lower case, such as '_2_x'"),
+        (["--prefix", "2 x"], "'2 x' is not a lower-case C identifier, such as '_2_x'"),
         (["--layout", "makke"], "makke"),
     ]
     for options, said in wrong:

@@ -6,13 +6,13 @@ from covp.chip.cores import Core
 
 
 def _saturates(core: Core, low: int, high: int) -> bool:
-    """Whether one SSAT suffices."""
+    """Return whether a single SSAT clamps to the range."""
     whole = (low, high) in ((-128, 127), (-32768, 32767))
     return core.architecture == "arm" and core.has("mull") and whole
 
 
 def clamp(core: Core, name: str, low: int, high: int) -> str:
-    """C statements that clamp a variable.
+    """Return C statements that clamp a variable.
 
     Args:
         core: uses SSAT where that suffices.
@@ -26,5 +26,5 @@ def clamp(core: Core, name: str, low: int, high: int) -> str:
 
 
 def clamp_includes(core: Core, low: int, high: int) -> str:
-    """The header that `clamp` needs, or nothing."""
+    """Return the header that `clamp` needs, or nothing."""
     return "#include <arm_acle.h>" if _saturates(core, low, high) else ""

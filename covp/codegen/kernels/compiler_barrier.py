@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 
 
 def compiler_barrier(sums: Sequence[str]) -> str:
-    """C text of a barrier over some sums; the file needs `barrier_macros` for that many."""
+    """Return C text of a barrier over some sums; the file needs `barrier_macros` for that many."""
     return f"BARRIER{len(sums)}({', '.join(sums)});"
 
 
 def before_branches(sums: Sequence[str]) -> list[str]:
-    """C statements after sums whose requantization branches, before the first of them.
+    """Return C statements after sums whose requantization branches, before the first of them.
 
     Compilers would move the multiplications of a sum to its use, past the branch of the sum before,
     and spill all that they need.
@@ -26,7 +26,7 @@ def before_branches(sums: Sequence[str]) -> list[str]:
 
 
 def barrier_macros(counts: Iterable[int], opaque: bool = True) -> str:
-    """C text that defines ``BARRIER<count>(...)`` for each count.
+    """Return C text that defines ``BARRIER<count>(...)`` for each count.
 
     ``opaque`` makes the sums opaque to Clang; GCC always gets ordered loads.
     """

@@ -12,7 +12,7 @@ _INDICES = "ijklmnefgh"
 
 
 def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    """Elements between neighbours along each axis of a dense row-major tensor."""
+    """Return the elements between neighbours along each axis of a dense row-major tensor."""
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)
@@ -67,11 +67,11 @@ class LoopNest:
         return LoopNest(tuple(kept), {name: tuple(step) for name, step in steps.items()})
 
     def inside(self) -> LoopNest:
-        """The same loops with other index names, for use inside another nest."""
+        """Return the same loops with other index names, for use inside another nest."""
         return replace(self, indices="pqrstu")
 
     def at(self, name: str, ahead: int = 0, start: int = 0) -> str:
-        """C index of an operand.
+        """Return the C index of an operand.
 
         Args:
             name: of the operand.
@@ -88,15 +88,15 @@ class LoopNest:
         return " + ".join(terms).replace("+ -", "- ")
 
     def unroll(self, most: int = 4) -> int:
-        """The largest unroll, up to ``most``, that divides the innermost loop."""
+        """Return the largest unroll, up to ``most``, that divides the innermost loop."""
         return next(n for n in range(most, 0, -1) if self.divides_into(n))
 
     def divides_into(self, unroll: int) -> bool:
-        """Whether the innermost loop is a multiple of so many iterations."""
+        """Return whether the innermost loop's length is a multiple of ``unroll``."""
         return self.extents[-1] % unroll == 0
 
     def loops(self, body: Callable[[int], Sequence[str]], unroll: int = 1) -> list[str]:
-        """C text of the loops; ``body(ahead)`` gives the statements of one iteration."""
+        """Return C text of the loops; ``body(ahead)`` gives the statements of one iteration."""
         lines = [line for ahead in range(unroll) for line in body(ahead)]
         step = unroll
         for depth in reversed(range(len(self.extents))):

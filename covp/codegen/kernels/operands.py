@@ -49,7 +49,7 @@ class Operands:
         schedule: str = "",
         changed: Sequence[tuple[Tensor, Tensor]] = (),
     ) -> LayerCode:
-        """The layer with its whole file.
+        """Return the layer with its whole file.
 
         Args:
             request: that is answered.

@@ -12,7 +12,7 @@ from covp.graph.user_operators import UserOperator, find_user_operator
 
 @kernel(USER, "int8", "int32", "float32")
 def emit_user_operator(request: KernelRequest) -> LayerCode:
-    """The statements of `UserOperator.body`, or for int8 and one input a table."""
+    """Emit the statements of `UserOperator.body`, or for int8 and one input a table."""
     op = request.op
     operator = find_user_operator(op.kind)
     assert operator is not None

@@ -27,7 +27,7 @@ class Window:
 
     @property
     def whole(self) -> bool:
-        """Whether no window reaches outside the image."""
+        """True if no window reaches outside the image."""
         return not self.padding.any
 
     @property
@@ -51,7 +51,7 @@ class Window:
         return f"(({row}) * {width} + {column}) * {channels}"
 
     def walk(self, element: str, channel: str, body: list[str]) -> list[str]:
-        """C loops over the taps of an undilated window.
+        """Return C loops over the taps of an undilated window.
 
         Args:
             element: C type of the image's elements.
@@ -76,7 +76,7 @@ class Window:
         ]
 
     def loops(self, body: list[str], element: str) -> list[str]:
-        """C loops over the output's pixels; ``body`` finds ``image`` and ``output`` set."""
+        """Return C loops over the output's pixels; ``body`` finds ``image`` and ``output`` set."""
         batch, height, width, channels = self.source
         pixel = [
             f"const int32_t top = {_start('y', self.stride[0], self.padding.top)};",
@@ -114,6 +114,6 @@ class Window:
 
 
 def _start(index: str, stride: int, before: int) -> str:
-    """C text of the first row or column of the window at an output pixel."""
+    """Return C text of the first row or column of the window at an output pixel."""
     scaled = index if stride == 1 else f"{index} * {stride}"
     return scaled if before == 0 else f"{scaled} - {before}"

@@ -37,7 +37,7 @@ class WindowND:
         return range(len(self.size))
 
     def tap(self, last: str) -> str:
-        """C index in ``image`` of the current tap's element ``last`` of the channels."""
+        """Return the C index in ``image`` of the current tap's element ``last`` of the channels."""
         index = ""
         for axis in self.axes:
             at = f"p{axis}"
@@ -53,10 +53,10 @@ class WindowND:
         return index
 
     def taps(self, body: Sequence[str]) -> list[str]:
-        """C loops over the taps inside the image: ``k<axis>``, at element ``p<axis>``."""
+        """Return C loops over the taps inside the image: ``k<axis>``, at element ``p<axis>``."""
         lines = list(body)
         for axis in reversed(self.axes):
-            lines = self._transposed(axis, lines) if self.transposed else self._direct(axis, lines)
+            lines = self._transpose(axis, lines) if self.transposed else self._direct(axis, lines)
         return lines
 
     def _direct(self, axis: int, body: list[str]) -> list[str]:
@@ -69,7 +69,7 @@ class WindowND:
             "}",
         ]
 
-    def _transposed(self, axis: int, body: list[str]) -> list[str]:
+    def _transpose(self, axis: int, body: list[str]) -> list[str]:
         step, distance = self.dilation[axis], f"start{axis} - p{axis} * {self.stride[axis]}"
         if step == 1:
             inner = [f"const int32_t k{axis} = {distance};", *body]
@@ -88,7 +88,7 @@ class WindowND:
         ]
 
     def _limits(self, axis: int) -> list[str]:
-        """The place of the window, first and last tap (of transposed ones: image element)."""
+        """Return a window's place, first and last tap (of transposed ones: image element)."""
         extent, stride, step = self.source[axis + 1], self.stride[axis], self.dilation[axis]
         start, first, last = f"start{axis}", f"first{axis}", f"last{axis}"
         reach = (self.size[axis] - 1) * step
@@ -119,7 +119,7 @@ class WindowND:
         source: str = "input0",
         targets: Sequence[str] = ("output",),
     ) -> list[str]:
-        """C loops over the output's pixels.
+        """Return C loops over the output's pixels.
 
         Args:
             body: finds ``image``, which is the source's of the batch, and the targets set.

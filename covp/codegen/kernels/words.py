@@ -20,7 +20,7 @@ static inline uint32_t word_at(const void *address)
 
 
 def word_definitions(text: str) -> list[str]:
-    """C text of `word` and of ``word_at(address)``, as far as some C text uses them."""
+    """Return C text of `word` and of ``word_at(address)``, as far as some C text uses them."""
     reads = re.search(r"\bword_at\b", text) is not None
     if not reads and re.search(r"\bword\b", text) is None:
         return []

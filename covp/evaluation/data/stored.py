@@ -29,7 +29,7 @@ def quantized(values: Array, tensor: Tensor, half_to_even: bool = False) -> Arra
         The tensor's dtype, in the shape of the values.
     """
     if half_to_even:
-        return float_scaling.quantized(values, tensor.scale, tensor.zero_point, tensor.dtype)
+        return float_scaling.quantize(values, tensor.scale, tensor.zero_point, tensor.dtype)
     with np.errstate(over="ignore"):
         steps = np.asarray(values, np.float32) / np.float32(tensor.scale)
     whole = np.trunc(steps)
@@ -52,4 +52,4 @@ def real(stored: Array, tensor: Tensor) -> Array:
     """
     if tensor.quantization is None:
         return stored
-    return float_scaling.dequantized(stored, tensor.scale, tensor.zero_point)
+    return float_scaling.dequantize(stored, tensor.scale, tensor.zero_point)

@@ -31,7 +31,7 @@ from covp.exploration.sweep.sources import sources
 from covp.graph.models import find_model
 
 _SOURCES = frozenset({".py", ".c", ".h", ".S", ".ld", ".in", ".yaml", ".jsonl"})
-_WITHOUT_EFFECT = ("cli/", "evaluation/sweep/", "firmware/", "report/", "testing/")
+_WITHOUT_EFFECT = ("cli/", "exploration/sweep/", "firmware/", "laboratory/", "report/", "testing/")
 
 
 @functools.lru_cache(maxsize=1)

@@ -12,7 +12,7 @@ from covp.graph.model_file import model_bytes
 
 
 def read_proto(path: Path) -> onnx.ModelProto:
-    """The model in a file; its external data lies in the same folder.
+    """Return the model in a file; its external data lies in the same folder.
 
     Raises:
         ModelError: the file, or one with its data, is missing or damaged; one line.

@@ -71,11 +71,11 @@ _UNARY = frozenset(
         "ThresholdedRelu",
     ]
 )
-"""Of one quantized value: 256 results."""
+"""Operators of one quantized value: 256 results."""
 
 
 def with_integers(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with its patterns replaced; itself where there is none or a node is malformed."""
+    """Return the model with patterns replaced; itself if it has none or a node is malformed."""
     if not any(node.op_type == "DequantizeLinear" for node in model.graph.node):
         return model
     changed = onnx.ModelProto()
@@ -103,7 +103,7 @@ def fuse_qdq(graph: ProtoGraph) -> None:
 
 
 def _fuse(graph: ProtoGraph, last: onnx.NodeProto) -> None:
-    """The pattern that ends with a QuantizeLinear, if there is one."""
+    """Fuse the pattern that ends with a QuantizeLinear, if there is one."""
     result = graph.quantized_output(last)
     node = graph.only_producer(last.input[0])
     if result is None or node is None:
@@ -117,13 +117,13 @@ def _fuse(graph: ProtoGraph, last: onnx.NodeProto) -> None:
     if node.domain not in ("", "ai.onnx"):
         return
     if node.op_type == "DequantizeLinear":
-        source = graph.dequantized(node.output[0])
+        source = graph.quantized_source(node.output[0])
         if source is not None:
             made = _own("Requantize", [*source.names, *result.parameters], result)
     elif node.op_type in _PATTERNS:
         made = _PATTERNS[node.op_type](graph, node, result)
     elif node.op_type in MOVERS:
-        made = _moved(graph, node, result)
+        made = _move(graph, node, result)
     elif node.op_type in _UNARY:
         made = _table(graph, node, result)
     if made is None:
@@ -138,7 +138,7 @@ def _own(kind: str, inputs: list[str], result: Edge) -> onnx.NodeProto:
     return helper.make_node(kind, inputs, [result.name], domain=OWN_DOMAIN)
 
 
-def _copied(node: onnx.NodeProto, made: onnx.NodeProto) -> onnx.NodeProto:
+def _copy_attributes(node: onnx.NodeProto, made: onnx.NodeProto) -> onnx.NodeProto:
     made.attribute.extend(node.attribute)
     made.name = node.name
     return made
@@ -150,7 +150,7 @@ def _conv(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodePro
         return None
     source, weights, bias = operands
     names = [*source.names, *weights.names, *result.parameters, *([bias] if bias else [])]
-    return _copied(node, helper.make_node("QLinearConv", names, [result.name]))
+    return _copy_attributes(node, helper.make_node("QLinearConv", names, [result.name]))
 
 
 def _product(
@@ -162,7 +162,7 @@ def _product(
         axis: of the weights, that outputs run along.
         alpha: factor of the products.
     """
-    source, weights = graph.dequantized(node.input[0]), graph.dequantized(node.input[1])
+    source, weights = graph.quantized_source(node.input[0]), graph.quantized_source(node.input[1])
     if source is None or weights is None or not source.per_tensor or alpha <= 0:
         return None
     shape = graph.stored_shape(weights.name)
@@ -177,14 +177,14 @@ def _product(
 
 
 def _matmul(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-    first, second = (graph.dequantized(name) for name in node.input)
+    first, second = (graph.quantized_source(name) for name in node.input)
     if first is None or second is None:
         return None
     shape = graph.stored_shape(second.name)
     if shape is not None and len(shape) == 2 and _product(graph, node, result, axis=1) is None:
         return None
     names = [*first.names, *second.names, *result.parameters]
-    return _copied(node, helper.make_node("QLinearMatMul", names, [result.name]))
+    return _copy_attributes(node, helper.make_node("QLinearMatMul", names, [result.name]))
 
 
 def _gemm(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
@@ -203,23 +203,25 @@ def _gemm(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodePro
 
 def _elementwise(kind: str) -> Pattern:
     def make(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-        sources = [graph.dequantized(name) for name in node.input]
+        sources = [graph.quantized_source(name) for name in node.input]
         if not all(s is not None and s.per_tensor for s in sources):
             return None
         names = [name for s in sources if s is not None for name in s.names]
         made = helper.make_node(kind, [*names, *result.parameters], [result.name], domain=MICROSOFT)
-        return _copied(node, made)
+        return _copy_attributes(node, made)
 
     return make
 
 
 def _unary(kind: str) -> Pattern:
     def make(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-        source = graph.dequantized(node.input[0])
+        source = graph.quantized_source(node.input[0])
         if source is None or not source.per_tensor:
             return None
         names = [*source.names, *result.parameters]
-        made = _copied(node, helper.make_node(kind, names, [result.name], domain=MICROSOFT))
+        made = _copy_attributes(
+            node, helper.make_node(kind, names, [result.name], domain=MICROSOFT)
+        )
         if kind in ("QLinearAveragePool", "QLinearSoftmax"):
             made.attribute.append(helper.make_attribute("opset", graph.opset))
         return made
@@ -228,29 +230,31 @@ def _unary(kind: str) -> Pattern:
 
 
 def _reduction(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-    """A sum or mean of integers, which no order of additions changes."""
-    source = graph.dequantized(node.input[0])
+    """Return a sum or mean of integers, which no order of additions changes."""
+    source = graph.quantized_source(node.input[0])
     if source is None or not source.per_tensor or not graph.all_constant(node.input[1:]):
         return None
     if graph.number(node, "noop_with_empty_axes", 0):
         return None
     names = [*source.names, *result.parameters, *node.input[1:]]
-    return _copied(node, helper.make_node(node.op_type, names, [result.name], domain=OWN_DOMAIN))
+    return _copy_attributes(
+        node, helper.make_node(node.op_type, names, [result.name], domain=OWN_DOMAIN)
+    )
 
 
 def _concat(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-    sources = [graph.dequantized(name) for name in node.input]
+    sources = [graph.quantized_source(name) for name in node.input]
     if not all(s is not None and s.per_tensor for s in sources):
         return None
     names = [name for s in sources if s is not None for name in s.names]
     made = helper.make_node(
         "QLinearConcat", [*result.parameters, *names], [result.name], domain=MICROSOFT
     )
-    return _copied(node, made)
+    return _copy_attributes(node, made)
 
 
-def _moved(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-    """The operator on integers; a requantization after it where the parameters differ.
+def _move(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+    """Return the operator on integers; a requantization after it where the parameters differ.
 
     Several such operators in a row are one chain from DequantizeLinear to QuantizeLinear.
     """
@@ -259,7 +263,7 @@ def _moved(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodePr
         if before.op_type not in MOVERS:
             break
         chain.append(before)
-    source = graph.dequantized(chain[-1].input[0])
+    source = graph.quantized_source(chain[-1].input[0])
     if source is None or not source.per_tensor or source.type != result.type:
         return None
     if any(_computes(graph, one) or len(one.output) != 1 for one in chain):
@@ -281,7 +285,7 @@ def _moved(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodePr
 
 
 def _computes(graph: ProtoGraph, node: onnx.NodeProto) -> bool:
-    """Whether it makes values of its own: weighed ones, or margins of another value than 0."""
+    """Return whether a node makes new values: weighted ones, or margins of a value other than 0."""
     if node.op_type == "Resize":
         return graph.text(node, "mode", "nearest") != "nearest"
     if node.op_type != "Pad" or graph.text(node, "mode", "constant") != "constant":
@@ -292,8 +296,8 @@ def _computes(graph: ProtoGraph, node: onnx.NodeProto) -> bool:
 
 
 def _table(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
-    """A function of one value: the nodes are kept for its 256 results."""
-    source = graph.dequantized(node.input[0])
+    """Return a function of one value: the nodes are kept for its 256 results."""
+    source = graph.quantized_source(node.input[0])
     if source is None or not source.per_tensor or not graph.all_constant(node.input[1:]):
         return None
     made = _own("Table", [*source.names, *result.parameters], result)

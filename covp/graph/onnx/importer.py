@@ -18,7 +18,7 @@ from covp.graph.ops import definition
 _HELPERS = frozenset({"CAST", "CONCATENATION", "PAD", "RESHAPE", "TRANSPOSE"})
 # a converter puts these around the operator that the node is named for
 MOST_BYTES = 2**29
-"""Of a tensor: larger ones fit no core."""
+"""Largest size of a tensor in bytes: larger ones fit no core."""
 MOST_FOLDED = 2**28
 """Bytes of all constants that are computed from others when a model is read."""
 
@@ -67,7 +67,7 @@ class Importer:
         quantization: Quantization | None = None,
         rounding: Rounding = TFLM,
     ) -> Tensor:
-        """An operator with one output, or the result where all inputs are constant.
+        """Return an operator with one output, or the result where all inputs are constant.
 
         Args:
             kind: of `covp.graph.ops`.
@@ -102,7 +102,7 @@ class Importer:
         quantization: Quantization | None = None,
         rounding: Rounding = TFLM,
     ) -> list[Tensor]:
-        """As `add` for several outputs, one for each of ``dtypes``."""
+        """Add an operator with several outputs, one for each of ``dtypes``; see `add`."""
         first = next((t.dtype for t in inputs if t is not None), np.dtype(np.float32))
         if quantization is None and kind in _MOVING and inputs[0] is not None:
             quantization = inputs[0].quantization
@@ -115,7 +115,7 @@ class Importer:
             )
             for dtype in dtypes
         ]
-        name = _unused(
+        name = _unused_name(
             f"{self.label}_{kind.lower()}" if kind in _HELPERS else self.label, self._op_names
         )
         op = Op(kind, name, list(inputs), outputs, attributes, self.index, rounding)
@@ -138,7 +138,7 @@ class Importer:
         return outputs
 
     def _count_folded(self, kind: str, made: Sequence[Tensor]) -> None:
-        """Raises ModelError: constants would take more than a core has, before they are made."""
+        """Raise ModelError: constants would take more than a core has, before they are made."""
         self._folded += sum(tensor.nbytes for tensor in made)
         if self._folded > MOST_FOLDED:
             raise ModelError(
@@ -149,13 +149,13 @@ class Importer:
     def constant(
         self, data: NDArray[Any], name: str = "", quantization: Quantization | None = None
     ) -> Tensor:
-        """A constant; without a name it is called after the node being converted."""
+        """Return a constant; without a name it is called after the node being converted."""
         array = np.ascontiguousarray(data).reshape(np.shape(data))
         label = self.unique(name or f"{self.label}_constant")
         return Tensor(label, array.shape, array.dtype, quantization, array)
 
     def reshape(self, source: Tensor, shape: Sequence[int]) -> Tensor:
-        """The tensor in another shape; itself where it has it."""
+        """Return the tensor in another shape; itself where it has it."""
         if source.shape == tuple(shape):
             return source
         return self.add("RESHAPE", source, shape=shape, quantization=source.quantization)
@@ -173,8 +173,8 @@ class Importer:
         )
 
     def unique(self, name: str) -> str:
-        """The name, or one made from it that no tensor has yet."""
-        return _unused(name, self._names)
+        """Return the name, or one made from it that no tensor has yet."""
+        return _unused_name(name, self._names)
 
     def rename(self, tensor: Tensor, name: str) -> None:
         """Call a tensor by its name in the model, if no other has it."""
@@ -183,7 +183,7 @@ class Importer:
             tensor.name = name
 
     def graph(self, name: str, inputs: list[Tensor], outputs: list[tuple[str, Tensor]]) -> Graph:
-        """The graph; outputs that are inputs, constants or another output get memory of their own.
+        """Return the graph; outputs that are inputs, constants or other outputs get own memory.
 
         Args:
             name: of the graph.
@@ -195,7 +195,7 @@ class Importer:
         for label, tensor in outputs:
             result = tensor
             if tensor.data is not None or id(tensor) in taken:
-                called = _unused(f"{label}_identity", self._op_names)
+                called = _unused_name(f"{label}_identity", self._op_names)
                 op = Op("IDENTITY", called, [tensor], [], None, self.index)
                 own = self.unique(label if label not in self._names else f"{label}_output")
                 result = Tensor(own, tensor.shape, tensor.dtype, tensor.quantization)
@@ -206,7 +206,7 @@ class Importer:
         return Graph(name, inputs, results, self.ops)
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     found, number = name, 1
     while found in taken:
         found, number = f"{name}_{number}", number + 1

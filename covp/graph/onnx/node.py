@@ -15,7 +15,7 @@ from covp.graph.graph import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """What a converter gets.
+    """One operator of an ONNX model, as a converter gets it.
 
     Attributes:
         kind: ONNX's operator, e.g. "Conv".
@@ -42,22 +42,22 @@ class Node:
     stated: Sequence[tuple[int, ...] | None] = ()
 
     def input(self, position: int) -> Tensor:
-        """An input that is not optional. Raises ModelError where it is missing."""
+        """Return an input that is not optional. Raises ModelError where it is missing."""
         tensor = self.optional(position)
         if tensor is None:
             raise ModelError(f"input {position} is missing")
         return tensor
 
     def optional(self, position: int) -> Tensor | None:
-        """An input; None where it is left out."""
+        """Return an input; None where it is left out."""
         return self.inputs[position] if position < len(self.inputs) else None
 
     def wants(self, position: int) -> bool:
-        """Whether an output is used."""
+        """Return whether an output is used."""
         return position < len(self.outputs) and bool(self.outputs[position])
 
     def stated_shape(self, what: str) -> tuple[int, ...]:
-        """The first output's shape as the model states it.
+        """Return the first output's shape as the model states it.
 
         Args:
             what: would give the shape if it were constant, for the error.
@@ -74,11 +74,11 @@ class Node:
         return shape
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An attribute; ``default`` where the node does not have it."""
+        """Return an attribute; ``default`` where the node does not have it."""
         return self.attributes.get(name, default)
 
     def constant(self, position: int, what: str) -> NDArray[Any]:
-        """The value of an input that has to be known at compile time.
+        """Return the value of an input that has to be known at compile time.
 
         Args:
             position: of the input.
@@ -93,11 +93,11 @@ class Node:
         return tensor.data
 
     def integers(self, position: int, what: str) -> list[int]:
-        """As `constant`, as a flat list of int."""
+        """Return a constant input as a flat list of int; see `constant`."""
         return [int(value) for value in np.asarray(self.constant(position, what)).reshape(-1)]
 
     def integers_of(self, name: str, position: int, what: str) -> list[int] | None:
-        """Integers that older opsets keep in an attribute and newer ones in an input.
+        """Return the integers that older opsets keep in an attribute and newer ones in an input.
 
         Args:
             name: of the attribute.

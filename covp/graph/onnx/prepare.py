@@ -20,11 +20,11 @@ from covp.graph.onnx.node import Node
 OLDEST = 13
 """The oldest opset whose operators converters understand; older models are converted to it."""
 MOST_NODES = 100_000
-"""Of a graph with its functions inlined and its loops unrolled."""
+"""Most nodes of a graph with its functions inlined and its loops unrolled."""
 
 
-def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same network without functions, of an opset from `OLDEST` on.
+def prepare(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the same network without functions, of an opset from `OLDEST` on.
 
     Raises:
         ModelError: functions call each other in a circle, or the opset is too new or too old.
@@ -41,17 +41,17 @@ def prepared(model: onnx.ModelProto) -> onnx.ModelProto:
             model = onnx.inliner.inline_local_functions(model)
         except Exception as error:
             raise ModelError(f"its local functions cannot be inlined: {error}") from None
-    return model if version >= OLDEST else _converted(model, version)
+    return model if version >= OLDEST else _convert_version(model, version)
 
 
 def opset_of(model: onnx.ModelProto) -> int:
-    """The version of ONNX's own operators; 1 where a model that uses some states none."""
+    """Return the version of ONNX's own operators; 1 where a model that uses some states none."""
     versions = [e.version for e in model.opset_import if e.domain in ("", "ai.onnx")]
     uses_none = all(node.domain not in ("", "ai.onnx") for node in model.graph.node)
     return max(versions, default=OLDEST if uses_none and model.graph.node else 1)
 
 
-def _converted(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
+def _convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     try:
         onnx.checker.check_model(model)
         return onnx.version_converter.convert_version(model, OLDEST)
@@ -64,7 +64,7 @@ def _converted(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
 
 
 def _check_calls(model: onnx.ModelProto) -> None:
-    """Raises ModelError for a function that calls itself, and for more nodes than can be inlined.
+    """Raise ModelError for a function that calls itself, and for more nodes than can be inlined.
 
     The inliner would not come to an end.
     """
@@ -97,11 +97,11 @@ def _check_calls(model: onnx.ModelProto) -> None:
 Run = Callable[[onnx.GraphProto, Sequence[Tensor | None]], list[Tensor]]
 """Converts a subgraph's nodes with these inputs; its outputs."""
 MOST_TURNS = 1000
-"""Of a loop: a core's flash holds no more."""
+"""Most turns of a loop: a core's flash holds no more."""
 
 
 def convert_if(node: Node, importer: Importer, run: Run) -> list[Tensor]:
-    """The branch that a constant condition takes; else both, and of their results the right ones.
+    """Convert the branch that a constant condition takes; else both, and select the results.
 
     Branches have no effect but their results, so that computing both costs time alone.
     """
@@ -126,7 +126,7 @@ def convert_if(node: Node, importer: Importer, run: Run) -> list[Tensor]:
 
 
 def convert_loop(node: Node, importer: Importer, run: Run) -> list[Tensor]:
-    """As many copies of the body as the loop has turns.
+    """Unroll a loop: one copy of the body per turn.
 
     The body's inputs are the turn, the condition and the values carried over; its outputs the
     condition, the values carried over, and what is collected over the turns.
@@ -156,10 +156,10 @@ def convert_loop(node: Node, importer: Importer, run: Run) -> list[Tensor]:
         turn += 1
     if not collected and len(node.outputs) > len(carried):
         raise ModelError("collects values over no turn")
-    return [*carried, *(_stacked(importer, parts) for parts in zip(*collected, strict=True))]
+    return [*carried, *(_stack(importer, parts) for parts in zip(*collected, strict=True))]
 
 
-def _stacked(importer: Importer, parts: Sequence[Tensor]) -> Tensor:
+def _stack(importer: Importer, parts: Sequence[Tensor]) -> Tensor:
     rows = [importer.reshape(part, (1, *part.shape)) for part in parts]
     if len(rows) == 1:
         return rows[0]
@@ -169,7 +169,7 @@ def _stacked(importer: Importer, parts: Sequence[Tensor]) -> Tensor:
 def body_of(
     proto: onnx.NodeProto, node: Node, opsets: Mapping[str, int]
 ) -> onnx.FunctionProto | None:
-    """The body with the node's attributes in it; None where the standard has none.
+    """Return the body with the node's attributes in it; None where the standard has none.
 
     Args:
         proto: the node as the model states it.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 OWN_DOMAIN = "covp"
-"""Of nodes that only this reader makes."""
+"""Domain of nodes that only this reader makes."""
 _BYTES = ("int8", "uint8")
 _NIBBLES = {"int4": "int8", "uint4": "uint8"}
 """Constants of four bits, and the type that they are read as."""
@@ -85,7 +85,7 @@ class ProtoGraph:
         self.graph.node.extend(written.node)
 
     def constant(self, name: str) -> NDArray[Any] | None:
-        """The value of a constant; None for what is none, or cannot be read."""
+        """Return a constant's value; None if it is not constant or cannot be read."""
         tensor = self._constants.get(name)
         try:
             return None if tensor is None else np.asarray(numpy_helper.to_array(tensor))
@@ -93,28 +93,28 @@ class ProtoGraph:
             return None
 
     def constant_proto(self, name: str) -> onnx.TensorProto:
-        """A constant under the name by which nodes read it."""
+        """Return a constant under the name by which nodes read it."""
         tensor = onnx.TensorProto()
         tensor.CopyFrom(self._constants[name])
         tensor.name = name
         return tensor
 
     def all_constant(self, names: Iterable[str]) -> bool:
-        """Whether all are constants or left out."""
+        """Return whether all names are constants or left out."""
         return all(not name or name in self._constants for name in names)
 
     def only_producer(self, name: str) -> onnx.NodeProto | None:
-        """The node that computes a value for one reader alone."""
+        """Return the node that computes a value for one reader alone."""
         shared = self._readers[name] != 1 or name in self._outputs
         return None if shared else self._producers.get(name)
 
     def quantized_output(self, node: onnx.NodeProto) -> Edge | None:
-        """What a QuantizeLinear gives, if that is bytes with one constant scale."""
+        """Return a QuantizeLinear's output if it is bytes with one constant scale."""
         edge = self._edge(node, node.output[0])
         return edge if edge is not None and edge.per_tensor else None
 
-    def dequantized(self, name: str) -> Edge | None:
-        """The bytes that a value is dequantized from, with constant parameters; else None."""
+    def quantized_source(self, name: str) -> Edge | None:
+        """Return the bytes that a value is dequantized from, of constant parameters; else None."""
         node = self._producers.get(name)
         if node is None or node.op_type != "DequantizeLinear" or node.domain not in ("", "ai.onnx"):
             return None
@@ -135,7 +135,7 @@ class ProtoGraph:
         return Edge(name, node.input[1], point, zero.dtype.name, scale.size == 1, axis)
 
     def _zero(self, node: onnx.NodeProto, name: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
-        """A zero point that was left out, of the type that the bytes have."""
+        """Return a zero point that was left out, of the type that the bytes have."""
         if node.op_type == "QuantizeLinear":
             kind = int(self.number(node, "output_dtype", 0)) or onnx.TensorProto.UINT8
         else:
@@ -158,20 +158,20 @@ class ProtoGraph:
             return None
 
     def scales(self, edge: Edge) -> NDArray[np.float64]:
-        """Of a quantized value: one, or one for each index along its axis."""
+        """Return the scales of a quantized value: one, or one for each index along its axis."""
         scale = self.constant(edge.scale)
         assert scale is not None
         return scale.astype(np.float64).reshape(-1)
 
     def stored_shape(self, name: str) -> tuple[int, ...] | None:
-        """Of a constant, or of what is quantized from one; else None."""
+        """Return the shape of a constant, or of a value quantized from one; else None."""
         node = self._producers.get(name)
         quantized = node is not None and node.op_type == "QuantizeLinear"
         value = self.constant(node.input[0] if node is not None and quantized else name)
         return None if value is None else value.shape
 
     def symmetric_along(self, edge: Edge, axis: int) -> bool:
-        """Whether several scales run along an axis, and int8 holds the values less zero points."""
+        """Return whether scales run along ``axis`` and values less their zero points fit int8."""
         shape, value = self.stored_shape(edge.name), self.constant(edge.name)
         if shape is None or edge.axis % len(shape) != axis:
             return False
@@ -185,7 +185,7 @@ class ProtoGraph:
     def bias_in(
         self, name: str, outputs: int, unit: NDArray[np.float64], step: float
     ) -> str | None:
-        """An int32 constant: a dequantized bias in units of the products that it is added to.
+        """Return an int32 constant: a dequantized bias in units of the products it is added to.
 
         Its integers as they are where its scale is the unit. Those of another scale are rounded to
         units where that moves no result by more than `FINEST` steps.
@@ -221,7 +221,7 @@ class ProtoGraph:
         return self.add_constant(f"{name}_in_units", np.rint(levels).astype(np.int32))
 
     def same_parameters(self, one: Edge, other: Edge) -> bool:
-        """Whether equal bytes are equal values."""
+        """Return whether equal bytes are equal values."""
         pairs = zip(one.parameters, other.parameters, strict=True)
         return one.type == other.type and all(
             a == b or np.array_equal(self.constant(a), self.constant(b))  # type: ignore[arg-type]
@@ -229,11 +229,11 @@ class ProtoGraph:
         )
 
     def constant_clip(self, node: onnx.NodeProto) -> bool:
-        """Whether the limits of a Clip are known."""
+        """Return whether the limits of a Clip are constant."""
         return self.all_constant(node.input[1:])
 
     def clip_limits(self, node: onnx.NodeProto) -> list[onnx.AttributeProto]:
-        """The limits of a Relu or Clip as attributes ``clip_low`` and ``clip_high``."""
+        """Return the limits of a Relu or Clip as attributes ``clip_low`` and ``clip_high``."""
         limits: dict[str, float] = {"clip_low": 0.0} if node.op_type == "Relu" else {}
         for position, (old, new) in enumerate((("min", "clip_low"), ("max", "clip_high")), 1):
             value = self.constant(node.input[position]) if len(node.input) > position else None
@@ -244,24 +244,24 @@ class ProtoGraph:
         return [helper.make_attribute(name, value) for name, value in limits.items()]
 
     def number(self, node: onnx.NodeProto, name: str, default: Any) -> Any:
-        """An attribute that is a number."""
+        """Return an attribute that is a number."""
         for attribute in node.attribute:
             if attribute.name == name:
                 return helper.get_attribute_value(attribute)
         return default
 
     def text(self, node: onnx.NodeProto, name: str, default: str) -> str:
-        """An attribute that is a string."""
+        """Return an attribute that is a string."""
         value = self.number(node, name, default)
         return value.decode() if isinstance(value, bytes) else str(value)
 
     def unique(self, name: str) -> str:
-        """A name that no value has."""
+        """Return a name that no value has."""
         taken = self._producers.keys() | self._constants.keys()
         return next(n for i in range(10**6) if (n := f"{name}_{i}" if i else name) not in taken)
 
     def add_constant(self, name: str, value: NDArray[Any]) -> str:
-        """A new constant; its name."""
+        """Add a constant; return its name."""
         found = self.unique(name)
         tensor = numpy_helper.from_array(value, found)
         self.graph.initializer.append(tensor)
@@ -269,12 +269,12 @@ class ProtoGraph:
         return found
 
     def insert_before(self, node: onnx.NodeProto, made: onnx.NodeProto) -> None:
-        """A new node; the other one is not read by the pattern any more."""
+        """Insert a new node; the other one is not read by the pattern any more."""
         self.nodes.insert(self._index(node), made)
         self._enter(made)
 
     def replace(self, node: onnx.NodeProto, made: onnx.NodeProto) -> None:
-        """A node in the place of another with the same outputs."""
+        """Put a node in the place of another with the same outputs."""
         self.nodes[self._index(node)] = made
         self._readers.subtract(_reads(node))
         self._enter(made)
@@ -301,7 +301,7 @@ class ProtoGraph:
 
 
 def _reads(node: onnx.NodeProto) -> list[str]:
-    """Names of the values that a node reads, in its subgraphs too."""
+    """Return the names of the values that a node reads, in its subgraphs too."""
     names = [name for name in node.input if name]
     for attribute in node.attribute:
         graphs = [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]

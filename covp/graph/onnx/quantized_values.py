@@ -1,7 +1,7 @@
 """Quantized values: bytes of ONNX as int8 tensors of a graph that know their scale.
 
 Kernels are for int8. A uint8 value is 128 more than the int8 one that stands for it, and so is its
-zero point; `stored` looks for that int8 tensor where the uint8 one comes from, so that conversions
+zero point; `as_int8` looks for that int8 tensor where the uint8 one comes from, so that conversions
 are left at the inputs and outputs of a model only.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from covp.errors import ModelError
 from covp.graph.attributes import Activation
-from covp.graph.float_scaling import quantized
+from covp.graph.float_scaling import quantize
 from covp.graph.graph import Quantization, Tensor
 from covp.graph.onnx.importer import Importer
 from covp.graph.onnx.node import Node
@@ -59,7 +59,7 @@ class Parameters:
 
     @property
     def unsigned(self) -> bool:
-        """Whether values are uint8."""
+        """True if values are uint8."""
         return self.zero_point.dtype == np.uint8
 
     @property
@@ -71,16 +71,16 @@ class Parameters:
 
     @property
     def quantization(self) -> Quantization:
-        """Of int8."""
+        """Scale and zero point of the values as int8."""
         scale, zero_point = self.one
         return Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
 
 
-def stored(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor:
-    """The int8 tensor with this quantization that holds a value's bytes."""
+def as_int8(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor:
+    """Return the int8 tensor with this quantization that holds a value's bytes."""
     wanted = parameters.quantization
     if tensor.dtype == np.uint8:
-        tensor = signed(importer, tensor, wanted)
+        tensor = as_signed(importer, tensor, wanted)
     if tensor.dtype != np.int8:
         raise ModelError(f"tensor {tensor.name} is {tensor.dtype}; int8 and uint8 are supported")
     made = any(tensor is output for op in importer.ops for output in op.outputs)
@@ -96,10 +96,10 @@ def stored(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor
     return importer.add("RESHAPE", tensor, shape=tensor.shape, quantization=wanted)
 
 
-def finished(
+def finish(
     importer: Importer, result: Tensor, parameters: Parameters, limits: tuple[int, int]
 ) -> Tensor:
-    """An int8 result between limits, as the type that the model states."""
+    """Return an int8 result between limits, as the type that the model states."""
     if limits != _ALL:
         clamped = np.arange(-128, 128).clip(*limits)
         result = importer.add(
@@ -112,30 +112,33 @@ def finished(
 
 
 def given_out(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor:
-    """An int8 result as the type that the model states."""
+    """Return an int8 result as the type that the model states."""
     if not parameters.unsigned or tensor.quantization is None:
         return tensor
     return importer.add(
-        "QUANTIZE", tensor, dtype=np.uint8, quantization=moved(tensor.quantization, UNSIGNED)
+        "QUANTIZE",
+        tensor,
+        dtype=np.uint8,
+        quantization=shift_zero_point(tensor.quantization, UNSIGNED),
     )
 
 
-def moved(quantization: Quantization, by: int) -> Quantization:
+def shift_zero_point(quantization: Quantization, by: int) -> Quantization:
     return Quantization(quantization.scale, quantization.zero_point + np.int32(by))
 
 
-def signed(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor:
-    """The int8 tensor that is 128 less than a uint8 one."""
+def as_signed(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor:
+    """Return the int8 tensor that is 128 less than a uint8 one."""
     if tensor.data is not None:
         data = (tensor.data.astype(np.int64) - UNSIGNED).astype(np.int8)
         return importer.constant(data, tensor.name)
     found = importer.signed.get(tensor)
     if found is None:
-        found = importer.signed[tensor] = _converted(importer, tensor, wanted)
+        found = importer.signed[tensor] = _convert(importer, tensor, wanted)
     return found
 
 
-def _converted(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor:
+def _convert(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor:
     producer = next((op for op in reversed(importer.ops) if op.outputs[0] is tensor), None)
     if producer is not None and producer.kind == "QUANTIZE":
         source, scaled = producer.input(0), tensor.quantization
@@ -147,29 +150,32 @@ def _converted(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tens
                 "QUANTIZE",
                 source,
                 dtype=np.int8,
-                quantization=moved(scaled, -UNSIGNED),
+                quantization=shift_zero_point(scaled, -UNSIGNED),
                 rounding=producer.rounding,
             )
     if tensor.quantization is None:
-        tensor.quantization = moved(wanted, UNSIGNED)
+        tensor.quantization = shift_zero_point(wanted, UNSIGNED)
     return importer.add(
-        "QUANTIZE", tensor, dtype=np.int8, quantization=moved(tensor.quantization, -UNSIGNED)
+        "QUANTIZE",
+        tensor,
+        dtype=np.int8,
+        quantization=shift_zero_point(tensor.quantization, -UNSIGNED),
     )
 
 
 def limits_of(node: Node, parameters: Parameters) -> tuple[int, int]:
-    """The least and the largest int8 that a Relu or Clip after the operator leaves."""
+    """Return the least and the largest int8 that a Relu or Clip after the operator leaves."""
     scale, zero_point = parameters.one
     limits = list(_ALL)
     for i, name in enumerate(("clip_low", "clip_high")):
         if node.get(name) is not None:
             level = np.float32(node.get(name))
-            limits[i] = int(quantized(level, scale, zero_point, np.dtype(np.int8)))
+            limits[i] = int(quantize(level, scale, zero_point, np.dtype(np.int8)))
     return limits[0], limits[1]
 
 
 def is_fused(node: Node, parameters: Parameters) -> bool:
-    """Whether onnxruntime fuses an operator although a Relu or Clip stands before QuantizeLinear.
+    """Return whether onnxruntime fuses an operator despite a Relu or Clip before QuantizeLinear.
 
     It drops what the quantization's range implies: core/optimizer/qdq_transformer/
     clip_quantizelinear.cc and relu_quantizelinear.cc. Other operators stay in float32 there.
@@ -184,7 +190,7 @@ def is_fused(node: Node, parameters: Parameters) -> bool:
 
 
 def activation_of(node: Node, parameters: Parameters) -> tuple[Activation, tuple[int, int]]:
-    """A fused activation for a Relu or Clip after the operator; else limits for `finished`."""
+    """Return a fused activation for a Relu or Clip after the operator; else limits for `finish`."""
     limits = limits_of(node, parameters)
     for name in _ACTIVATIONS:
         if activation_range(name, *parameters.one, np.dtype(np.int8)) == limits:

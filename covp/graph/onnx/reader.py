@@ -25,7 +25,7 @@ from covp.graph.onnx.file import read_proto
 from covp.graph.onnx.fuse_qdq import with_integers
 from covp.graph.onnx.importer import MOST_BYTES, Importer
 from covp.graph.onnx.node import Node
-from covp.graph.onnx.prepare import MOST_NODES, body_of, convert_if, convert_loop, prepared
+from covp.graph.onnx.prepare import MOST_NODES, body_of, convert_if, convert_loop, prepare
 from covp.graph.onnx.values import (
     array_of,
     attribute_of,
@@ -42,7 +42,7 @@ from covp.graph.user_operators import find_user_operator
 _LONGEST = 500  # characters of an error
 _OWN = ("", "ai.onnx")
 _BATCH = re.compile(r"(?i).*batch.*|n|b|bs|unk__\d+|s\d+|dim_0|")
-"""What exporters call a batch of any size: those of PyTorch (batch, s77), tf2onnx (unk__12) and
+"""Names that exporters give a batch of any size: PyTorch (batch, s77), tf2onnx (unk__12) and
 scikit-learn (no name). Other names, such as seq_len, are not of a batch."""
 # what wrong numbers in a model make of converters and shape rules
 _WRONG = (ArithmeticError, AssertionError, LookupError, MemoryError, TypeError, ValueError)
@@ -78,9 +78,9 @@ def read_onnx(
     fused: bool = True,
     defined: bool = False,
 ) -> Graph:
-    """As `load_onnx` for a model in memory; errors begin with ``where``."""
+    """Read an ONNX model in memory, like `load_onnx`; errors begin with ``where``."""
     try:
-        stated = prepared(model)
+        stated = prepare(model)
         integers = with_integers(stated) if fused else stated
         graph = _Reader(integers, shapes or {}, defined).graph(name)
         if integers is not stated:
@@ -95,7 +95,7 @@ def read_onnx(
 
 
 def _validate(stated: onnx.ModelProto, graph: Graph, shapes: Shapes) -> None:
-    """Raises ModelError: integer operators are not what the nodes compute that they stand for."""
+    """Raise ModelError if integer operators differ from the nodes that they replace."""
     try:
         source = _Reader(stated, shapes).graph(graph.name)
     except ModelError:  # of a node that is supported as a part of a pattern only
@@ -106,7 +106,7 @@ def _validate(stated: onnx.ModelProto, graph: Graph, shapes: Shapes) -> None:
 
 
 def _is_open_batch(shape: onnx.TensorShapeProto, stated: Sequence[int | None]) -> bool:
-    """Whether nothing but the first of several axes is open, and it is a batch by its name."""
+    """Return whether only the first of several axes is open, and is a batch by its name."""
     if len(stated) < 2 or stated[0] is not None or None in stated[1:]:
         return False
     return _BATCH.fullmatch(shape.dim[0].dim_param) is not None
@@ -114,7 +114,7 @@ def _is_open_batch(shape: onnx.TensorShapeProto, stated: Sequence[int | None]) -
 
 @dataclass(frozen=True)
 class _Scope:
-    """Where nodes are converted: the model's graph, a branch, a loop's body, a function's body.
+    """The scope of nodes: the model's graph, a branch, a loop's body, a function's body.
 
     Attributes:
         tensors: by name.
@@ -131,7 +131,7 @@ class _Scope:
     named: bool = True
 
     def of(self, proto: onnx.NodeProto, position: int) -> str:
-        """What reports call a node."""
+        """Return the name of a node in reports."""
         if not self.named:
             return self.label
         own = proto.name or f"{proto.op_type}_{position}"
@@ -214,12 +214,12 @@ class _Reader:
             domain,
             [scope.stated.get(name) for name in proto.output],
         )
-        self._bind(node, self._converted(proto, node, scope), scope)
+        self._bind(node, self._convert_node(proto, node, scope), scope)
 
-    def _converted(
+    def _convert_node(
         self, proto: onnx.NodeProto, node: Node, scope: _Scope
     ) -> Sequence[Tensor | None]:
-        """The outputs of a node."""
+        """Return the outputs of a node."""
         flow = {"If": convert_if, "Loop": convert_loop}.get(node.kind if not node.domain else "")
         if flow is not None:
             return flow(node, self.importer, partial(self._subgraph, scope, self.importer.label))
@@ -236,7 +236,7 @@ class _Reader:
         return self._body(body, node, scope)
 
     def _body(self, body: onnx.FunctionProto, node: Node, scope: _Scope) -> Sequence[Tensor | None]:
-        """What a function's body computes from the node's inputs."""
+        """Convert a function's body for the node's inputs; return its outputs."""
         given = zip(body.input, node.inputs, strict=False)
         stated = zip(body.output, node.stated, strict=False)
         inner = _Scope(
@@ -256,7 +256,7 @@ class _Reader:
         proto: onnx.GraphProto,
         inputs: Sequence[Tensor | None],
     ) -> list[Tensor]:
-        """The outputs of a branch or a loop's body, which sees what is around it."""
+        """Return the outputs of a branch or a loop's body, which sees what is around it."""
         stated = {**scope.stated, **stated_shapes(proto)}
         inner = replace(scope, tensors=dict(scope.tensors), stated=stated, label=label)
         self._add_constants(proto, inner)

@@ -35,7 +35,7 @@ def bits_of(tensor: onnx.TensorProto) -> int | None:
 
 
 def array_of(tensor: onnx.TensorProto) -> NDArray[Any]:
-    """A constant; of int4 and uint4 as int8 and uint8.
+    """Return a constant; of int4 and uint4 as int8 and uint8.
 
     Raises ModelError: its type is not supported, or its bytes do not fit it.
     """
@@ -54,7 +54,7 @@ def array_of(tensor: onnx.TensorProto) -> NDArray[Any]:
 
 
 def dtype_of(number: int, what: str) -> np.dtype[Any]:
-    """The type of a TensorProto's number.
+    """Return the type of a TensorProto's number.
 
     Args:
         number: as the model states it.
@@ -72,7 +72,7 @@ def dtype_of(number: int, what: str) -> np.dtype[Any]:
 
 
 def attribute_of(proto: onnx.AttributeProto) -> Any:
-    """An attribute's value: int, float, str, numpy array, a list of these, or a GraphProto."""
+    """Return an attribute's value: int, float, str, numpy array, list, or a GraphProto."""
     if proto.ref_attr_name:
         raise ModelError(f"attribute {proto.name} refers to {proto.ref_attr_name} of no function")
     if proto.type == onnx.AttributeProto.TENSOR:
@@ -89,7 +89,7 @@ def attribute_of(proto: onnx.AttributeProto) -> Any:
 
 
 def stated_extents(shape: onnx.TensorShapeProto) -> list[int | None]:
-    """Of each axis; None for one that is left open."""
+    """Return the extent of each axis; None for one that is left open."""
     return [
         int(d.dim_value) if d.HasField("dim_value") and d.dim_value >= 0 else None
         for d in shape.dim
@@ -97,7 +97,7 @@ def stated_extents(shape: onnx.TensorShapeProto) -> list[int | None]:
 
 
 def stated_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
-    """Static shapes that a graph states of its own values, by name."""
+    """Return the static shapes that a graph states of its own values, by name."""
     shapes = {}
     for value in (*graph.value_info, *graph.output):
         tensor = value.type.tensor_type
@@ -109,7 +109,7 @@ def stated_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
 
 
 def check_size(shape: Sequence[int], dtype: np.dtype[Any], most: int, what: str) -> None:
-    """Raises ModelError for a tensor of more than ``most`` bytes or more axes than numpy has, or
+    """Raise ModelError for a tensor of more than ``most`` bytes or more axes than numpy has, or
     of less than no elements, as of a window that is larger than its image."""
     if min(shape, default=0) < 0:
         raise ModelError(f"{what} would have the shape {tuple(shape)}: its input is too small")

@@ -29,7 +29,7 @@ _INPUT_BITS = 4
 
 
 def unary_table(op: Op) -> NDArray[np.int8]:
-    """The int8 result for each input from -128 to 127, for the five kinds of this file.
+    """Return the int8 result for each input from -128 to 127, for the five kinds of this file.
 
     Source: tensorflow/lite/kernels/internal/reference/integer_ops/{logistic,tanh}.h,
     reference/leaky_relu.h and micro/kernels/activations_common.cc.
@@ -39,7 +39,7 @@ def unary_table(op: Op) -> NDArray[np.int8]:
         return _saturating_function(op, centred)
     if op.kind == "LEAKY_RELU":
         return _leaky(op, centred)
-    return _clamped(op, centred)
+    return _clamp(op, centred)
 
 
 def _saturating_function(op: Op, centred: Array) -> NDArray[np.int8]:
@@ -80,11 +80,11 @@ def leaky_factors(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def rectifier_factor(op: Op) -> tuple[int, int]:
-    """Multiplier and shift of RELU and RELU6, in single precision: activations_common.cc."""
+    """Return multiplier and shift of RELU and RELU6, in single precision: activations_common.cc."""
     return quantize_multiplier(float(np.float32(op.input(0).scale) / np.float32(op.output.scale)))
 
 
-def _clamped(op: Op, centred: Array) -> Array:
+def _clamp(op: Op, centred: Array) -> Array:
     """RELU and RELU6: rescaled, then the clamp of a fused activation (ReluQuantized)."""
     out = op.output
     scaled = multiply_by_quantized_multiplier(centred, *rectifier_factor(op)) + out.zero_point
@@ -93,10 +93,10 @@ def _clamped(op: Op, centred: Array) -> Array:
 
 
 def _int16(op: Op, x: Array) -> Array:
-    """Results of int16."""
+    """Return the results of int16."""
     centred = x.astype(np.int64) - op.input(0).zero_point
     functions = {"LOGISTIC": logistic16, "TANH": tanh16, "LEAKY_RELU": _leaky}
-    return functions.get(op.kind, _clamped)(op, x if op.kind in ("LOGISTIC", "TANH") else centred)
+    return functions.get(op.kind, _clamp)(op, x if op.kind in ("LOGISTIC", "TANH") else centred)
 
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:

@@ -75,12 +75,12 @@ class Extents:
 
 
 def optional(op: Op, position: int) -> Tensor | None:
-    """An input that may be left out."""
+    """Return an input that may be left out."""
     return op.inputs[position] if position < len(op.inputs) else None
 
 
 def _split(tensor: Tensor, heads: int) -> Shape:
-    """The shape as (batch, heads, sequence, size)."""
+    """Return the shape as (batch, heads, sequence, size)."""
     shape = tensor.shape
     if len(shape) == 4 and shape[1] == heads:
         return shape
@@ -122,7 +122,7 @@ def _types(op: Op) -> None:
         check_type(lengths, "int64", "int32")
 
 
-def _headed(value: Array, heads: int) -> Array:
+def _split_heads(value: Array, heads: int) -> Array:
     if value.ndim == 4:
         return value
     split = value.reshape(*value.shape[:2], heads, value.shape[2] // heads)
@@ -130,7 +130,7 @@ def _headed(value: Array, heads: int) -> Array:
 
 
 def _bias(op: Op, values: Sequence[Array | None]) -> Array:
-    """What is added to the scores: the mask, and -infinity where a query sees no key."""
+    """Return the addend of the scores: the mask, and -infinity where a query sees no key."""
     a: Attention = op.attributes
     n = Extents.of(op)
     bias = np.zeros((n.batch, a.heads, n.queries, n.keys), np.float32)
@@ -159,9 +159,9 @@ def _bias(op: Op, values: Sequence[Array | None]) -> Array:
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     a: Attention = op.attributes
-    q = _headed(given(values, 0), a.heads)
+    q = _split_heads(given(values, 0), a.heads)
     k, v = (
-        np.repeat(_headed(given(values, i), a.kv_heads), a.heads // a.kv_heads, axis=1)
+        np.repeat(_split_heads(given(values, i), a.kv_heads), a.heads // a.kv_heads, axis=1)
         for i in (1, 2)
     )
     with ieee():
@@ -185,16 +185,16 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return outputs
 
 
-def headed(tensor: Tensor, heads: int, *place: Index) -> Reads:
-    """A place (batch, head, sequence, element) in a tensor that may have its heads packed."""
+def head_index(tensor: Tensor, heads: int, *place: Index) -> Reads:
+    """Return the index of (batch, head, sequence, element); heads may be packed in the tensor."""
     batch, head, at, element = place
     if len(tensor.shape) == 4:
         return (batch, head, at, element)
     return (batch, at, head * (tensor.shape[2] // heads) + element)
 
 
-def _seen(op: Op, space: Space, query: Index) -> Index:
-    """The keys that a query sees."""
+def _visible_keys(op: Op, space: Space, query: Index) -> Index:
+    """Return the keys that a query sees."""
     a: Attention = op.attributes
     n = Extents.of(op)
     right = 0 if a.causal else a.right
@@ -218,13 +218,13 @@ def _reads(op: Op) -> list[IndexMap]:
             batch, query, packed = space.axes
             head, last = packed // n.value_size, packed % n.value_size
         own_key = number == 1 and a.scores != 3
-        key = last if own_key else _seen(op, space, query)
+        key = last if own_key else _visible_keys(op, space, query)
         element = space.loop(n.size)
         shared = head // share
         reads: list[Reads | None] = [
-            headed(op.input(0), a.heads, batch, head, query, element),
-            headed(op.input(1), a.kv_heads, batch, shared, key, element),
-            headed(op.input(2), a.kv_heads, batch, shared, key, last) if number == 0 else None,
+            head_index(op.input(0), a.heads, batch, head, query, element),
+            head_index(op.input(1), a.kv_heads, batch, shared, key, element),
+            head_index(op.input(2), a.kv_heads, batch, shared, key, last) if number == 0 else None,
         ]
         if number == 0 or a.scores in (2, 3):
             reads += [
@@ -251,7 +251,7 @@ def _macs(op: Op) -> int:
 
 
 def default_scale(size: int) -> float:
-    """Of queries of that many elements."""
+    """Return the default scale for queries of ``size`` elements."""
     return 1 / math.sqrt(size)
 
 

@@ -34,14 +34,14 @@ class Neighbours:
 
 
 def neighbours(op: Op, axis: int) -> Neighbours:
-    """Of rows (axis 0) or columns (axis 1)."""
+    """Return the neighbours of each row (axis 0) or column (axis 1)."""
     a = op.attributes
     source, target = op.input(0).shape[axis + 1], a.size[axis]
     apart = a.align_corners and target > 1
     extents = (source - 1, target - 1) if apart else (source, target)
     if op.output.dtype == np.float32:
         return _float(source, target, extents, a.half_pixel_centers)
-    return _fixed(source, target, extents, a.half_pixel_centers)
+    return _fixed_point(source, target, extents, a.half_pixel_centers)
 
 
 def _float(source: int, target: int, extents: tuple[int, int], half_pixel: bool) -> Neighbours:
@@ -54,7 +54,9 @@ def _float(source: int, target: int, extents: tuple[int, int], half_pixel: bool)
     return Neighbours(lower, upper, at - lower.astype(np.float32))
 
 
-def _fixed(source: int, target: int, extents: tuple[int, int], half_pixel: bool) -> Neighbours:
+def _fixed_point(
+    source: int, target: int, extents: tuple[int, int], half_pixel: bool
+) -> Neighbours:
     one = 1 << BITS
     scale = (one * extents[0] + extents[1] // 2) // extents[1]
     at = np.arange(target, dtype=np.int64) * scale

@@ -33,8 +33,8 @@ class BitShift:
     left: bool
 
 
-def saturated(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Floats cut to whole numbers, at most the integer type's ends; NaN gives 0."""
+def saturate(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Return floats cut to whole numbers, at most the integer type's ends; NaN gives 0."""
     info = np.iinfo(dtype)
     whole = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0))
     inside = np.where((whole > float(info.min)) & (whole < float(info.max)), whole, 0.0)
@@ -68,11 +68,11 @@ def _mod(op: Op, x: Array, y: Array) -> Array:
 
 
 def _power(op: Op, x: Array, y: Array) -> Array:
-    """The output has the base's type; a negative power of an integer is cut to a whole number."""
+    """Compute a power in the base's type; a negative power of an integer is truncated."""
     if x.dtype.kind == "f":
         return np.asarray(np.power(x.astype(np.float64), y.astype(np.float64)))
     if y.dtype.kind == "f":
-        return saturated(np.power(x.astype(np.float64), y.astype(np.float64)), x.dtype)
+        return saturate(np.power(x.astype(np.float64), y.astype(np.float64)), x.dtype)
     result, base, rest = np.ones_like(x + y), x + np.zeros_like(y), y + np.zeros_like(x)
     result, base = result.astype(x.dtype), base.astype(x.dtype)
     negative = rest < 0
@@ -110,7 +110,7 @@ def _prelu(op: Op, x: Array, slope: Array) -> Array:
 
 def _cast(op: Op, x: Array) -> Array:
     to = op.output.dtype
-    return saturated(x, to) if x.dtype.kind == "f" and to.kind in "iu" else x.astype(to)
+    return saturate(x, to) if x.dtype.kind == "f" and to.kind in "iu" else x.astype(to)
 
 
 def _squared_difference(op: Op, x: Array, y: Array) -> Array:

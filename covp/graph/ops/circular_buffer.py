@@ -21,7 +21,7 @@ from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, of
 @dataclass(frozen=True)
 class CircularBuffer:
     """CIRCULAR_BUFFER: inputs are the buffer and new rows; the output is the buffer without its
-    oldest rows, the new ones behind the others.
+    oldest rows, the new ones after the others.
 
     Attributes:
         axis: along which rows lie in the order of time (not negative).

@@ -28,7 +28,7 @@ def conv2d_accumulate(
     zero_point: int = 0,
     wide: bool = False,
 ) -> NDArray[Any]:
-    """The sums of a convolution, without bias: exact, through BLAS.
+    """Return the sums of a convolution, without bias: exact, through BLAS.
 
     Args:
         x: int8 or int16, NHWC.
@@ -53,7 +53,7 @@ def conv2d_accumulate(
     most = 255 if x.dtype == np.int8 else (1 << 16) - 1
     largest = most * int(np.abs(flat.astype(np.int64)).sum(axis=1).max(initial=0))
     dtype = np.dtype(np.float32 if largest < 1 << 24 else np.float64)
-    image = _padded(x.astype(dtype) - np.asarray(zero_point, dtype), padding)
+    image = _pad(x.astype(dtype) - np.asarray(zero_point, dtype), padding)
     patches = _patches(image, (kh, kw), stride, dilation)
     rows = patches.reshape(-1, kh * kw * channels)
     sums = rows @ flat.T.astype(dtype)
@@ -76,9 +76,9 @@ def depthwise_accumulate(
     zero_point: int,
     wide: bool = False,
 ) -> NDArray[Any]:
-    """As `conv2d_accumulate` for weights (kernel height, kernel width, O), O a multiple of C."""
+    """Sum products like `conv2d_accumulate`, for weights (height, width, O), O a multiple of C."""
     dtype = _sum_type(wide)
-    image = _padded(x.astype(dtype) - np.asarray(zero_point, dtype), padding)
+    image = _pad(x.astype(dtype) - np.asarray(zero_point, dtype), padding)
     return _depthwise_sums(image, weights.astype(dtype), stride, dilation)
 
 
@@ -93,7 +93,7 @@ def _depthwise_sums(image: Array, weights: Array, stride: Pair, dilation: Pair) 
     return sums
 
 
-def _padded(image: Array, padding: Padding) -> Array:
+def _pad(image: Array, padding: Padding) -> Array:
     if not padding.any:
         return image
     rows, columns = (padding.top, padding.bottom), (padding.left, padding.right)
@@ -101,7 +101,7 @@ def _padded(image: Array, padding: Padding) -> Array:
 
 
 def _patches(image: Array, kernel: Pair, stride: Pair, dilation: Pair) -> Array:
-    """A view (batch, out height, out width, kernel height, kernel width, channels)."""
+    """Return a view (batch, out height, out width, kernel height, kernel width, channels)."""
     batch, height, width, channels = image.shape
     out = [
         (extent - (k - 1) * d - 1) // s + 1
@@ -145,10 +145,10 @@ def _float_reference(op: Op, values: Sequence[Array | None]) -> Array:
     elif attributes.padding.any and not np.isfinite(weights).all():
         sums = _sums_inside(op, x, weights)
     elif op.kind == "DEPTHWISE_CONV_2D":
-        image = _padded(x, attributes.padding)
+        image = _pad(x, attributes.padding)
         sums = _depthwise_sums(image, weights[0], attributes.stride, attributes.dilation)
     else:
-        image = _padded(x, attributes.padding)
+        image = _pad(x, attributes.padding)
         kernel = (weights.shape[1], weights.shape[2])
         patches = _patches(image, kernel, attributes.stride, attributes.dilation)
         rows = patches.reshape(-1, weights[0].size)
@@ -164,9 +164,9 @@ def _sums_inside(op: Op, x: Array, weights: Array) -> Array:
     """Weights beside the image count for nothing, where 0 times infinity would not."""
     a: Any = op.attributes
     kernel = (weights.shape[1], weights.shape[2])
-    patches = _patches(_padded(x, a.padding), kernel, a.stride, a.dilation)
+    patches = _patches(_pad(x, a.padding), kernel, a.stride, a.dilation)
     image = np.ones((1, *x.shape[1:3], 1), bool)
-    inside = _patches(_padded(image, a.padding), kernel, a.stride, a.dilation)
+    inside = _patches(_pad(image, a.padding), kernel, a.stride, a.dilation)
     sums = np.zeros((*patches.shape[:3], op.output.shape[3]), np.float32)
     for row, column in np.ndindex(kernel):
         tap, factors = patches[:, :, :, row, column], weights[:, row, column]
@@ -229,7 +229,7 @@ def _fully_connected_shape(op: Op) -> list[Shape]:
 
 
 def bias_reads(op: Op, channel: Index) -> Reads | None:
-    """The bias of a channel; None where it is left out."""
+    """Return the bias of a channel; None where it is left out."""
     bias = op.inputs[2] if len(op.inputs) > 2 else None
     return None if bias is None else regrouped((bias.size,), (channel,), bias.shape)
 

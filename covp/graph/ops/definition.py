@@ -23,12 +23,12 @@ TypeRule = Callable[[Op], None]
 
 
 def no_macs(op: Op) -> int:
-    """For operators that multiply nothing worth counting."""
+    """Return 0, for operators that multiply nothing worth counting."""
     return 0
 
 
 def of_one_type(*dtypes: str, data: Sequence[int] | None = (0,)) -> TypeRule:
-    """The rule that some inputs and all outputs are of one type.
+    """Return the rule that some inputs and all outputs are of one type.
 
     Args:
         dtypes: the types it may be; none given: int8, int16, float32 and int32.
@@ -54,7 +54,7 @@ def of_one_type(*dtypes: str, data: Sequence[int] | None = (0,)) -> TypeRule:
 
 
 def check_type(tensor: Tensor, *dtypes: str) -> None:
-    """Raises ModelError for a tensor of another type."""
+    """Raise ModelError for a tensor of another type."""
     if tensor.dtype.name not in dtypes:
         known = [name for name in dtypes if name != "int32"] or list(dtypes)
         raise ModelError(
@@ -118,7 +118,7 @@ beyond its integer arithmetic; its rule of types calls it."""
 
 
 def definition(kind: str) -> OpDefinition:
-    """The definition of an operator kind.
+    """Return the definition of an operator kind.
 
     Raises:
         ModelError: there is none.
@@ -130,7 +130,7 @@ def definition(kind: str) -> OpDefinition:
 
 
 def macs(graph: Graph) -> int:
-    """Multiply-accumulates of an inference."""
+    """Return the multiply-accumulates of an inference."""
     return sum(definition(op.kind).macs(op) for op in graph.ops)
 
 
@@ -140,7 +140,7 @@ def ieee() -> np.errstate:
 
 
 def given(values: Sequence[Array | None], position: int) -> Array:
-    """The value of an input that is not optional."""
+    """Return the value of an input that is not optional."""
     value = values[position]
     assert value is not None
     return value

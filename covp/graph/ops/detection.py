@@ -39,7 +39,7 @@ class DetectionPostprocess:
 
 
 def detection_shapes(most: int) -> list[Shape]:
-    """The outputs' shapes; files state others, as LiteRT finds them when it runs."""
+    """Return the outputs' shapes; files state others, as LiteRT finds them when it runs."""
     return [(1, most, 4), (1, most), (1, most), (1,)]
 
 
@@ -61,7 +61,7 @@ def _types(op: Op) -> None:
         check_type(tensor, "float32")
 
 
-def dequantized(tensor: Tensor, value: Array) -> Array:
+def dequantize(tensor: Tensor, value: Array) -> Array:
     """Real numbers in single precision."""
     if tensor.dtype == np.float32:
         return value
@@ -72,10 +72,10 @@ def dequantized(tensor: Tensor, value: Array) -> Array:
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     a = op.attributes
     encoded, scores, anchors = (
-        dequantized(op.input(p), given(values, p)) for p in (BOXES, SCORES, ANCHORS)
+        dequantize(op.input(p), given(values, p)) for p in (BOXES, SCORES, ANCHORS)
     )
     with ieee():
-        boxes = _decoded(encoded[0, :, :4], anchors, a.scales)
+        boxes = _decode_boxes(encoded[0, :, :4], anchors, a.scales)
         own = scores[0, :, scores.shape[2] - a.classes :]
         classes = own.argmax(axis=1)
         best = own.max(axis=1)
@@ -95,8 +95,8 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     return results
 
 
-def _decoded(encoded: Array, anchors: Array, scales: tuple[float, ...]) -> Array:
-    """Corners from centres and sizes, computed in double precision and kept in single."""
+def _decode_boxes(encoded: Array, anchors: Array, scales: tuple[float, ...]) -> Array:
+    """Return corners from centres and sizes, computed in double precision and kept in single."""
     y, x, h, w = np.moveaxis(encoded.astype(np.float64) / np.array(scales, np.float32), 1, 0)
     own_y, own_x, own_h, own_w = np.moveaxis(anchors.astype(np.float64), 1, 0)
     middle = [(y * own_h + own_y).astype(np.float32), (x * own_w + own_x).astype(np.float32)]
@@ -110,7 +110,7 @@ def _decoded(encoded: Array, anchors: Array, scales: tuple[float, ...]) -> Array
 
 
 def _overlaps(box: Array, boxes: Array) -> Array:
-    """Intersection over union of a box with each; 0 where one of them has no area."""
+    """Return the intersection over union of a box with each; 0 where one of them has no area."""
     own = (box[2] - box[0]) * (box[3] - box[1])
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     low, high = np.maximum(box[:2], boxes[:, :2]), np.minimum(box[2:], boxes[:, 2:])

@@ -69,7 +69,7 @@ Factor = tuple[int, int]
 
 
 def sum_factors(op: Op) -> tuple[Factor, Factor, Factor]:
-    """The factors of both inputs, shifted left by `left_shift`, and of their sum in ADD and SUB.
+    """Return the factors of ADD and SUB: of both inputs, after `left_shift`, and of their sum.
 
     Both inputs are brought to twice the larger scale: tensorflow/lite/micro/kernels/add_common.cc
     and sub_common.cc.
@@ -84,7 +84,7 @@ def sum_factors(op: Op) -> tuple[Factor, Factor, Factor]:
 
 
 def left_shift(op: Op) -> int:
-    """The bits by which both inputs of ADD and SUB are shifted left before they are scaled."""
+    """Return the bits by which ADD and SUB shift both inputs left before they are scaled."""
     return _LEFT_SHIFTS[op.output.dtype.name]
 
 
@@ -98,7 +98,7 @@ def _sum(op: Op, x: Array, y: Array) -> Array:
 
 
 def product_factor(op: Op) -> Factor:
-    """The factor of MUL: tensorflow/lite/micro/kernels/mul_common.cc."""
+    """Return the factor of MUL: tensorflow/lite/micro/kernels/mul_common.cc."""
     return quantize_multiplier(op.input(0).scale * op.input(1).scale / op.output.scale)
 
 

@@ -96,15 +96,15 @@ class OneHot:
     depth: int
 
 
-def wrapped(indices: Array, extent: int | Array) -> Array:
-    """Indices from 0 to ``extent`` - 1, as the file's head says."""
+def wrap(indices: Array, extent: int | Array) -> Array:
+    """Return the indices from 0 to ``extent`` - 1, as the file's head says."""
     found = indices.astype(np.int64)
     found = np.where(found < 0, found + extent, found)
     return np.clip(found, 0, np.asarray(extent) - 1)
 
 
 def _demand_elements(source: Shape, indices: Shape) -> None:
-    """There has to be something to find."""
+    """Check that there is something to find."""
     if 0 in source and 0 not in indices:
         raise ModelError(f"there are {indices} indices for {source}, which has no element")
 
@@ -138,7 +138,7 @@ def _gather_shape(op: Op) -> list[Shape]:
 
 def _gather(op: Op, values: Sequence[Array | None]) -> list[Array]:
     a, x = op.attributes, given(values, 0)
-    indices = wrapped(given(values, 1), x.shape[a.axis])
+    indices = wrap(given(values, 1), x.shape[a.axis])
     if a.batches == 0:
         return [np.take(x, indices, axis=a.axis)]
     leading = x.shape[: a.batches]
@@ -164,7 +164,7 @@ def _gather_nd(op: Op, values: Sequence[Array | None]) -> list[Array]:
     flat = indices.reshape(rows.shape[0], -1, depth)
     extents = np.array(x.shape[shared : shared + depth])
     parts = [
-        r[tuple(np.moveaxis(wrapped(i, extents), -1, 0))] for r, i in zip(rows, flat, strict=True)
+        r[tuple(np.moveaxis(wrap(i, extents), -1, 0))] for r, i in zip(rows, flat, strict=True)
     ]
     return [np.stack(parts).reshape(_gather_nd_shape(op)[0])]
 
@@ -183,9 +183,9 @@ def _elements_shape(op: Op) -> list[Shape]:
 
 
 def _coordinates(indices: Array, shape: Shape, axis: int) -> tuple[Array, ...]:
-    """Of each index's element: its own coordinates, with the index along one axis."""
+    """Return each index's element: its own coordinates, with the index along one axis."""
     grid: list[Any] = list(np.ogrid[tuple(slice(n) for n in indices.shape)])
-    grid[axis] = wrapped(indices, shape[axis])
+    grid[axis] = wrap(indices, shape[axis])
     return tuple(grid)
 
 
@@ -202,7 +202,7 @@ _REDUCE: dict[str, Any] = {
 }
 
 
-def _scattered(op: Op, x: Array, where: Any, updates: Array) -> list[Array]:
+def _scatter(op: Op, x: Array, where: Any, updates: Array) -> list[Array]:
     result = x.copy()
     reduce = _REDUCE.get(op.attributes.reduction)
     if reduce is None:
@@ -222,7 +222,7 @@ def _scatter_elements_shape(op: Op) -> list[Shape]:
 def _scatter_elements(op: Op, values: Sequence[Array | None]) -> list[Array]:
     x = given(values, 0)
     where = _coordinates(given(values, 1), x.shape, op.attributes.axis)
-    return _scattered(op, x, where, given(values, 2))
+    return _scatter(op, x, where, given(values, 2))
 
 
 def _scatter_nd_shape(op: Op) -> list[Shape]:
@@ -236,8 +236,8 @@ def _scatter_nd_shape(op: Op) -> list[Shape]:
 def _scatter_nd(op: Op, values: Sequence[Array | None]) -> list[Array]:
     x, indices = given(values, 0), given(values, 1)
     extents = np.array(x.shape[: indices.shape[-1]])
-    where = tuple(np.moveaxis(wrapped(indices, extents), -1, 0))
-    return _scattered(op, x, where, given(values, 2))
+    where = tuple(np.moveaxis(wrap(indices, extents), -1, 0))
+    return _scatter(op, x, where, given(values, 2))
 
 
 def _sequence_shape(op: Op) -> list[Shape]:
@@ -271,7 +271,7 @@ def _one_hot_shape(op: Op) -> list[Shape]:
 
 
 def _one_hot(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """An index outside the depth has no "on"; a negative one counts from the end, as in ONNX."""
+    """Compute ONE_HOT; an index outside the depth has no "on", a negative one is from the end."""
     a, indices = op.attributes, given(values, 0).astype(np.int64)
     off, on = given(values, 1).reshape(-1)
     at = np.expand_dims(np.where(indices < 0, indices + a.depth, indices), a.axis)
@@ -290,7 +290,7 @@ def _gather_reads(op: Op) -> list[IndexMap]:
     )
     place: Read = Chosen()
     if indices.data is not None and len(indices.shape) == 1 and not a.batches:
-        constant = tuple(wrapped(indices.data, op.input(0).shape[a.axis]).tolist())
+        constant = tuple(wrap(indices.data, op.input(0).shape[a.axis]).tolist())
         place = Listed(a.axis, constant, constant)
     return [space.reading((*outside, place, *rest), (*space.axes[: a.batches], *found))]
 

@@ -11,29 +11,29 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from covp.graph.float_scaling import dequantized, fused, quantized, saturated
+from covp.graph.float_scaling import dequantize, multiply_add, quantize, saturate
 from covp.graph.graph import Op
 from covp.graph.ops.definition import Array, given
 from covp.graph.quantization import activation_range
 
 UNSIGNED = 128
-"""What int8 tensors lack to the uint8 ones that they stand for."""
+"""Difference of uint8 tensors and the int8 ones that represent them."""
 
 
 def offset_of(op: Op) -> int:
-    """By how much the zero points are larger that are added before a level is rounded.
+    """Return how much larger the zero points are that are added before a level is rounded.
 
     An unfused operator adds none before.
     """
     return -op.output.zero_point if op.rounding.unfused else op.rounding.offset
 
 
-def _clamped(op: Op, levels: Array) -> Array:
+def _clamp(op: Op, levels: Array) -> Array:
     """Rounded and saturated, then the clamp of a fused activation."""
-    return _activated(op, saturated(levels, op.output.dtype))
+    return _activate(op, saturate(levels, op.output.dtype))
 
 
-def _activated(op: Op, stored: Array) -> Array:
+def _activate(op: Op, stored: Array) -> Array:
     out = op.output
     limits = activation_range(op.attributes.activation, out.scale, out.zero_point, out.dtype)
     return np.asarray(np.clip(stored, *limits).astype(out.dtype))
@@ -57,22 +57,22 @@ def elementwise(op: Op, values: Sequence[Array | None]) -> list[Array]:
     if op.kind == "SUB":
         second = -second
     zeros = [tensor.zero_point + offset for tensor in (op.input(0), op.input(1), op.output)]
-    inner = fused(zeros[0], first, second * np.float32(zeros[1]))
+    inner = multiply_add(zeros[0], first, second * np.float32(zeros[1]))
     fixed = np.float32(np.float32(zeros[2]) - inner)
-    total = fused(b.astype(np.int64) + offset, second, fixed)
-    total = fused(a.astype(np.int64) + offset, first, total)
-    return [_clamped(op, _shifted(total, offset))]
+    total = multiply_add(b.astype(np.int64) + offset, second, fixed)
+    total = multiply_add(a.astype(np.int64) + offset, first, total)
+    return [_clamp(op, _shift(total, offset))]
 
 
 def _in_float(op: Op, a: Array, b: Array) -> Array:
     """DequantizeLinear twice, the operator, QuantizeLinear."""
     x, y = (
-        dequantized(stored, op.input(i).scale, op.input(i).zero_point)
+        dequantize(stored, op.input(i).scale, op.input(i).zero_point)
         for i, stored in enumerate((a, b))
     )
     value = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}[op.kind](x, y)
     out = op.output
-    return _activated(op, quantized(value, out.scale, out.zero_point, out.dtype))
+    return _activate(op, quantize(value, out.scale, out.zero_point, out.dtype))
 
 
 def _product(op: Op, a: Array, b: Array) -> Array:
@@ -82,11 +82,11 @@ def _product(op: Op, a: Array, b: Array) -> Array:
     x = a.astype(np.int64) - op.input(0).zero_point
     y = b.astype(np.int64) - op.input(1).zero_point
     total = (x * y).astype(np.float32) * factor + np.float32(op.output.zero_point + offset)
-    return _clamped(op, _shifted(total, offset))
+    return _clamp(op, _shift(total, offset))
 
 
-def _shifted(levels: Array, offset: int) -> Array:
-    """Levels of uint8, rounded there, as those of int8."""
+def _shift(levels: Array, offset: int) -> Array:
+    """Return the levels of uint8, rounded there, as those of int8."""
     return np.rint(levels) - offset if offset else levels
 
 
@@ -110,11 +110,11 @@ def average_pool(op: Op, windows: Array, count: Array) -> Array:
     else:
         total = _one_by_one(values.reshape(*windows.shape[:3], -1, windows.shape[5]))
     levels = total / count.astype(np.float32) / np.float32(out.scale)
-    return _clamped(op, _shifted(levels + np.float32(out.zero_point + offset), offset))
+    return _clamp(op, _shift(levels + np.float32(out.zero_point + offset), offset))
 
 
 def _one_by_one(values: Array) -> Array:
-    """The sum along the last axis but one, from its start."""
+    """Return the sum along the last axis but one, from its start."""
     return np.asarray(np.add.accumulate(values, axis=-2)[..., -1, :])
 
 
@@ -137,7 +137,7 @@ def softmax(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def softmax_steps(op: Op) -> np.float32:
-    """The level of a share of one."""
+    """Return the level of a share of one."""
     share = np.float32(1) / np.float32(op.output.scale)
     steps: np.float32 = np.floor(share)
     return steps

@@ -24,7 +24,7 @@ MIN = -32768
 
 
 def check_int16(*tensors: Tensor) -> None:
-    """Raises ModelError for a tensor of int16 with a zero point, where TFLM has none."""
+    """Raise ModelError for a tensor of int16 with a zero point, where TFLM has none."""
     for tensor in tensors:
         if tensor.dtype == np.int16 and tensor.quantization is not None and tensor.zero_point:
             raise ModelError(
@@ -48,7 +48,7 @@ def sigmoid_table() -> NDArray[np.uint16]:
 
 
 def sigmoid_factor(op: Op) -> tuple[int, int]:
-    """Multiplier and right shift that bring an input of LOGISTIC or TANH to 1 / (3 * 4096).
+    """Return multiplier and right shift that bring an input of LOGISTIC or TANH to 1 / (3 * 4096).
 
     TFLM scales by 3 alone where the scale is a power of two that the table has.
 
@@ -74,20 +74,20 @@ def sigmoid_factor(op: Op) -> tuple[int, int]:
 
 def logistic(op: Op, x: Array) -> Array:
     """LOGISTIC with an output scale of 2**-15."""
-    value, total = _interpolated(op, x, 9)
+    value, total = _interpolate_sigmoid(op, x, 9)
     result = np.where(value >= 0, total + 512, (1 << 25) - total + 511)
     return np.asarray((result >> 10).astype(np.int16))
 
 
 def tanh(op: Op, x: Array) -> Array:
     """TANH with an output scale of 2**-15: 2 * sigmoid(2 * x) - 1."""
-    value, total = _interpolated(op, x, 8)
+    value, total = _interpolate_sigmoid(op, x, 8)
     result = np.where(value >= 0, total - (1 << 23) + 128, (1 << 23) - total + 127)
     return np.asarray((result >> 8).astype(np.int16))
 
 
-def _interpolated(op: Op, x: Array, bits: int) -> tuple[Array, Array]:
-    """The scaled input, and the sigmoid of its magnitude times 2**(16 + bits)."""
+def _interpolate_sigmoid(op: Op, x: Array, bits: int) -> tuple[Array, Array]:
+    """Return the scaled input, and the sigmoid of its magnitude times 2**(16 + bits)."""
     multiplier, right = sigmoid_factor(op)
     half = 1 << (right - 1) if right else 0
     value = (x.astype(np.int64) * multiplier + half) >> right
@@ -110,15 +110,17 @@ def _lookup_table(function: Callable[[Array], Array], low: float, high: float) -
     step = (one(high) - one(low)) / one(512)
     inverse = one(65536) / (one(2.0 / 65535) * one(MAX) - one(2.0 / 65535) * one(MIN))
     i = np.arange(512, dtype=np.float32)
-    left = _rounded(function(one(low) + i * step) * inverse)
-    middle = _rounded(function(one(low) + i * step + step / one(2)) * inverse)
-    interpolated = _rounded((function(one(low) + (i + one(1)) * step) * inverse + left) / one(2))
-    samples = left - _rounded((interpolated - middle) / one(2))
-    last = _rounded(function(np.array([high], np.float32)) * inverse)
+    left = _round_half_away(function(one(low) + i * step) * inverse)
+    middle = _round_half_away(function(one(low) + i * step + step / one(2)) * inverse)
+    interpolated = _round_half_away(
+        (function(one(low) + (i + one(1)) * step) * inverse + left) / one(2)
+    )
+    samples = left - _round_half_away((interpolated - middle) / one(2))
+    last = _round_half_away(function(np.array([high], np.float32)) * inverse)
     return np.asarray(np.clip(np.concatenate([samples, last]), MIN, MAX).astype(np.int64))
 
 
-def _rounded(x: Array) -> Array:
+def _round_half_away(x: Array) -> Array:
     """Half away from zero."""
     return np.asarray(np.trunc(x + np.copysign(np.float32(0.5), x)))
 
@@ -138,13 +140,13 @@ def reciprocal_table() -> Array:
 
 
 def lookup(index: Array, table: Array) -> Array:
-    """A value between two entries: LUTLookup. ``index`` is from -32768 to 32767."""
+    """Return a value between two entries: LUTLookup. ``index`` is from -32768 to 32767."""
     at, part = 256 + (index >> 7), index & 0x7F
     return np.asarray(table[at] + (((table[at + 1] - table[at]) * part + 64) >> 7))
 
 
 def softmax_factor(op: Op) -> tuple[int, int]:
-    """Multiplier and shift that bring differences to 10 / 65535.
+    """Return the multiplier and shift that bring differences to 10 / 65535.
 
     Raises:
         ModelError: a difference of 65535 steps, shifted to the left, would leave 32 bits.

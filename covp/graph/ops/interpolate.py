@@ -79,7 +79,7 @@ class ResizeTaps:
 
     @property
     def extent(self) -> int:
-        """Of the axis in the input."""
+        """Extent of the axis in the input."""
         return self.extents[self.position]
 
 
@@ -135,7 +135,7 @@ def _taps_shape(op: Op) -> list[Shape]:
 
 
 def _scale(a: ResizeTaps, wanted: Array) -> float:
-    """By which the axis grows."""
+    """Return the factor by which the axis grows."""
     if wanted.dtype == np.float32:
         return float(wanted.reshape(-1)[a.position])
     each = [int(n) / extent for n, extent in zip(wanted.reshape(-1), a.extents, strict=True)]
@@ -175,7 +175,7 @@ def _filter(a: ResizeTaps, distance: Array) -> Array:
 
 
 def _nearest(a: ResizeTaps, x: Array) -> Array:
-    """Indices of the elements nearest to places."""
+    """Return the indices of the elements nearest to places."""
     nearest = {
         "floor": lambda: np.floor(x),
         "ceil": lambda: np.ceil(x),

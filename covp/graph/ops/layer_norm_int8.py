@@ -64,7 +64,7 @@ class LayerNormIntegers:
 
 
 def layer_norm_integers(op: Op) -> LayerNormIntegers:
-    """The integers of an operator. Raises ModelError: gamma or beta is too large for them."""
+    """Return the integers of an operator. Raises ModelError: gamma or beta is too large."""
     depth, scale, out = op.input(0).shape[-1], op.input(0).scale, op.output
     gamma, beta = (_constant(op.input(i)).astype(np.float64) for i in (1, 2))
     factor = np.rint(gamma / out.scale * 2.0**16)

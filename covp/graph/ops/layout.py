@@ -15,7 +15,7 @@ ELEMENT_TYPES = (
     *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"),
     *("float32", "bool"),
 )
-"""What can be moved: every type that C has a name for."""
+"""Types of elements that can be moved: every type that C has a name for."""
 MOVABLE = of_one_type(*ELEMENT_TYPES)
 """The rule of operators that move the elements of their first input."""
 
@@ -77,14 +77,14 @@ def _transpose(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _slice_shape(op: Op) -> list[Shape]:
-    return [_sliced(op, np.broadcast_to(np.int8(0), op.input(0).shape)).shape]
+    return [_take_slices(op, np.broadcast_to(np.int8(0), op.input(0).shape)).shape]
 
 
 def _slice(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    return [_sliced(op, given(values, 0)).copy()]
+    return [_take_slices(op, given(values, 0)).copy()]
 
 
-def _sliced(op: Op, x: Array) -> Array:
+def _take_slices(op: Op, x: Array) -> Array:
     a = op.attributes
     taken = x[tuple(slice(*bounds) for bounds in a.slices)]
     shape = [extent for axis, extent in enumerate(taken.shape) if axis not in a.shrink]
@@ -108,7 +108,7 @@ def _split(op: Op, values: Sequence[Array | None]) -> list[Array]:
 def nearest_indices(
     source: int, target: int, align_corners: bool, half_pixel_centers: bool
 ) -> list[int]:
-    """The source row (or column) of each target row: reference_ops::GetNearestNeighbor.
+    """Return the source row (or column) of each target row: reference_ops::GetNearestNeighbor.
 
     Args:
         source, target: rows before and after, positive.
@@ -155,7 +155,7 @@ def _pad_reads(op: Op) -> list[IndexMap]:
 
 
 def placed_along(space: Space, axis: int, start: int) -> tuple[Index, ...]:
-    """The axes of the output, one of them less where something begins there."""
+    """Return the axes of the output, one of them less where something begins there."""
     return (*space.axes[:axis], space.axes[axis] - start, *space.axes[axis + 1 :])
 
 
@@ -184,7 +184,7 @@ def _slice_reads(op: Op) -> list[IndexMap]:
 
 
 def split_reads(op: Op, data: int, axis: int) -> list[IndexMap]:
-    """The map of operators whose outputs lie one after the other along an axis of an input."""
+    """Return the map for outputs that lie one after the other along an axis of an input."""
     maps, start = [], 0
     for number, output in enumerate(op.outputs):
         space = Space(op, number)

@@ -31,7 +31,7 @@ class BatchMatMul:
 
 
 def product_multiplier(first: float, second: float, result: float) -> tuple[int, int]:
-    """The factor of a sum of products of two quantized tensors: multiplier and shift.
+    """Return the factor of a sum of products of two quantized tensors: multiplier and shift.
 
     The two scales are multiplied in single precision (GetQuantizedConvolutionMultipler, which
     tensorflow/lite/micro/kernels/batch_matmul.cc calls).
@@ -49,7 +49,7 @@ def matmul_factor(op: Op) -> tuple[int, int]:
 
 
 def matmul_scaling(op: Op) -> Scaling:
-    """The numbers of an int8 or int16 BATCH_MATMUL: one factor, the whole type as clamp."""
+    """Return the numbers of an int8 or int16 BATCH_MATMUL: one factor, the whole type as clamp."""
     out, info = op.output, np.iinfo(op.output.dtype)
     multiplier, shift = (np.array([value], np.int32) for value in matmul_factor(op))
     scales = (t.quantization.scale for t in (op.input(0), op.input(1), out) if t.quantization)

@@ -129,7 +129,7 @@ def _shape(op: Op) -> list[Shape]:
 
 
 def _layer_shape(op: Op) -> list[Shape]:
-    """Of the output, and of the rows' figures."""
+    """Return the shapes of the output and of the rows' figures."""
     axis, shape = op.attributes.axis, _shape(op)[0]
     row = shape[axis:]
     for tensor in op.inputs[1:]:

@@ -60,7 +60,7 @@ class DynamicSlice:
 
 
 def places(mode: PadMode, start: int, count: int, extent: int) -> Array:
-    """The element of an axis that each of ``count`` positions from ``start`` on shows.
+    """Return the element of an axis that each of ``count`` positions from ``start`` on shows.
 
     Position 0 is element 0; -1 stands for the value of a constant margin.
     """

@@ -76,13 +76,13 @@ def pointwise(
 
 
 def is_quantized(op: Op) -> bool:
-    """Whether the operator works on stored values of a scale."""
+    """Return whether the operator works on quantized values."""
     tensors = [*op.inputs, *op.outputs]
     return any(t is not None and t.quantization is not None for t in tensors)
 
 
 def broadcast(op: Op) -> list[Shape]:
-    """The shape that all inputs broadcast to."""
+    """Return the shape that all inputs broadcast to."""
     shapes = [tensor.shape for tensor in op.inputs if tensor is not None]
     try:
         return [tuple(np.broadcast_shapes(*shapes))]
@@ -91,7 +91,7 @@ def broadcast(op: Op) -> list[Shape]:
 
 
 def reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """In numpy, with the rule of the tensors' types."""
+    """Compute the operator in numpy, by the rule of the tensors' types."""
     compute = POINTWISE[op.kind].compute
     if is_quantized(op):
         rules = INT16 if op.input(0).dtype == np.int16 and op.kind in INT16 else QUANTIZED
@@ -101,7 +101,7 @@ def reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def check_types(op: Op) -> None:
-    """Raises ModelError where the tensors are not of the types that the kind takes."""
+    """Raise ModelError where the tensors are not of the types that the kind takes."""
     rule = POINTWISE[op.kind]
     positions = range(len(op.inputs)) if rule.data is None else rule.data
     data = [t for i in positions if i < len(op.inputs) and (t := op.inputs[i]) is not None]
@@ -118,7 +118,7 @@ def check_types(op: Op) -> None:
     if rule.gives == "bool" and op.output.dtype != np.bool_:
         raise ModelError(f"tensor {op.output.name} is {op.output.dtype}; {op.kind} gives bool")
     if is_quantized(op):
-        _check_quantized(op)
+        _check_quantization(op)
     else:
         _check_plain(op.kind, data[0], rule.takes)
 
@@ -130,7 +130,7 @@ def _check_plain(kind: str, tensor: Tensor, takes: str) -> None:
         raise ModelError(f"tensor {tensor.name} is {tensor.dtype}; {kind} takes {known}")
 
 
-def _check_quantized(op: Op) -> None:
+def _check_quantization(op: Op) -> None:
     dtype = op.input(0).dtype
     known = op.kind in QUANTIZED and (dtype == np.int8 or op.kind in (*STORED, "SELECT_V2"))
     if dtype == np.int16 and (op.kind in QUANTIZED_INT16 or op.kind in INT16):

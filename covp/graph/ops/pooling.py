@@ -58,7 +58,7 @@ def _average(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _counts(op: Op) -> Array:
-    """Elements of each window."""
+    """Return the elements of each window."""
     ones = np.ones((1, *op.input(0).shape[1:3], 1), np.int64)
     return np.asarray(_windows(op, ones, 0).sum(axis=(3, 4)))
 
@@ -69,7 +69,7 @@ def _half_even_average(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _max(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """As TFLM and LiteRT, a NaN is never the largest."""
+    """Compute MAX_POOL_2D like TFLM and LiteRT: a NaN is never the largest."""
     image = given(values, 0)
     if image.dtype != np.float32:
         return _clamp(op, _windows(op, image, np.iinfo(image.dtype).min).max(axis=(3, 4)))

@@ -66,7 +66,7 @@ class MaxUnpool:
 
 
 def index_strides(source: Shape, column_major: bool) -> tuple[int, ...]:
-    """What each axis of space adds to the index of a largest element."""
+    """Return the stride of each axis of space in the index of a largest element."""
     space = source[1:-1]
     if column_major:
         return tuple(math.prod(space[:axis]) for axis in range(len(space)))
@@ -92,7 +92,7 @@ def _inside(op: Op) -> Iterator[tuple[Extents, tuple[slice, ...], tuple[slice, .
         yield tap, (slice(None), *ours), (slice(None), *theirs)
 
 
-def _clamped(op: Op, values: Array) -> list[Array]:
+def _clamp(op: Op, values: Array) -> list[Array]:
     low, high = float_activation_range(op.attributes.activation)
     return [np.clip(values, low, high).astype(op.output.dtype)]
 
@@ -113,12 +113,12 @@ def _max(op: Op, values: Sequence[Array | None]) -> list[Array]:
         result[ours] = np.where(larger, part, result[ours])
         where[ours] = np.where(larger, places[theirs], where[ours])
     if x.dtype.kind == "f":
-        (result,) = _clamped(op, result)
+        (result,) = _clamp(op, result)
     return [result, where][: len(op.outputs)]
 
 
 def _flat_indices(shape: Shape, column_major: bool) -> Array:
-    """Of every element of an image, with its channels first."""
+    """Return the index of every element of an image, as if its channels came first."""
     batch, channels = shape[0], shape[-1]
     place = np.zeros(shape[1:-1], np.int64)
     for axis, stride in enumerate(index_strides(shape, column_major)):
@@ -130,7 +130,7 @@ def _flat_indices(shape: Shape, column_major: bool) -> Array:
 
 
 def counts(op: Op) -> Array:
-    """The elements that each average divides by, (1, *space, 1)."""
+    """Return the elements that each average divides by, (1, *space, 1)."""
     a, space = op.attributes, op.input(0).shape[1:-1]
     before = tuple(pads[0] for pads in a.padding)
     if a.count_padding:
@@ -150,7 +150,7 @@ def _average(op: Op, values: Sequence[Array | None]) -> list[Array]:
     with ieee():
         for _, ours, theirs in _inside(op):
             total[ours] += x[theirs]
-        return _clamped(op, total / counts(op).astype(np.float32))
+        return _clamp(op, total / counts(op).astype(np.float32))
 
 
 def _norm(op: Op, values: Sequence[Array | None]) -> list[Array]:
@@ -159,7 +159,7 @@ def _norm(op: Op, values: Sequence[Array | None]) -> list[Array]:
     with ieee():
         for _, ours, theirs in _inside(op):
             total[ours] += np.abs(x[theirs]) ** np.float32(p)
-        return _clamped(op, total ** np.float32(1 / p))
+        return _clamp(op, total ** np.float32(1 / p))
 
 
 def _max_types(op: Op) -> None:
@@ -191,7 +191,7 @@ def _reads(op: Op) -> list[IndexMap]:
 
 
 def _positional(op: Op) -> range:
-    """The second output says where the largest are."""
+    """Return the positional outputs: the second says where the largest are."""
     return range(len(op.output.shape) if len(op.outputs) > 1 else 0)
 
 

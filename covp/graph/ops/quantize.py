@@ -8,31 +8,31 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.arithmetic import by_rule
-from covp.graph.float_scaling import dequantized, quantized
+from covp.graph.float_scaling import dequantize, quantize
 from covp.graph.graph import Op
 from covp.graph.index_map import elementwise
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
 from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_multiplier
 
 
-def _quantized(op: Op) -> list[Shape]:
+def _quantized_shape(op: Op) -> list[Shape]:
     if op.output.dtype.kind not in "iu" or op.output.quantization is None:
         raise ModelError(f"QUANTIZE to {op.output.dtype}, which has no scale; it gives integers")
     return [op.input(0).shape]
 
 
-def _real(op: Op) -> list[Shape]:
+def _real_shape(op: Op) -> list[Shape]:
     if op.output.dtype != np.float32:
         raise ModelError(f"DEQUANTIZE to {op.output.dtype}; it gives float32")
     return [op.input(0).shape]
 
 
 HALF = np.nextafter(np.float32(0.5), np.float32(0))
-"""What rounds half away from zero when it is added before the cut: with 0.5 itself the sum of the
-number next below would be rounded up to 1."""
+"""Addend before truncation that rounds half away from zero: with 0.5 itself the sum of the number
+next below would be rounded up to 1."""
 
 
-def _converted(op: Op) -> None:
+def _check_types(op: Op) -> None:
     for tensor in (op.input(0), op.output):
         check_type(tensor, "int8", "uint8", "int16", "float32", "int32")
 
@@ -64,21 +64,21 @@ def _dequantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _quantize_half_even(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """Integers by way of float32."""
+    """Quantize to integers by way of float32."""
     x, out = given(values, 0), op.output
     if x.dtype != np.float32:
-        x = dequantized(x, op.input(0).scale, op.input(0).zero_point)
-    return [quantized(x, out.scale, out.zero_point, out.dtype)]
+        x = dequantize(x, op.input(0).scale, op.input(0).zero_point)
+    return [quantize(x, out.scale, out.zero_point, out.dtype)]
 
 
 def _dequantize_single(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """The product in float32."""
-    return [dequantized(given(values, 0), op.input(0).scale, op.input(0).zero_point)]
+    """Return the product in float32."""
+    return [dequantize(given(values, 0), op.input(0).scale, op.input(0).zero_point)]
 
 
 OPS["QUANTIZE"] = OpDefinition(
-    _quantized, by_rule(_quantize, _quantize_half_even), types=_converted, reads=elementwise
+    _quantized_shape, by_rule(_quantize, _quantize_half_even), types=_check_types, reads=elementwise
 )
 OPS["DEQUANTIZE"] = OpDefinition(
-    _real, by_rule(_dequantize, _dequantize_single), types=_converted, reads=elementwise
+    _real_shape, by_rule(_dequantize, _dequantize_single), types=_check_types, reads=elementwise
 )

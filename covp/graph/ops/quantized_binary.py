@@ -30,7 +30,7 @@ _SQUARED_BITS = {"int8": 7, "int16": 0}
 
 
 def squared_bits(op: Op) -> int:
-    """By which SQUARED_DIFFERENCE shifts its inputs left."""
+    """Return the bits by which SQUARED_DIFFERENCE shifts its inputs left."""
     return _SQUARED_BITS[op.input(0).dtype.name]
 
 
@@ -44,13 +44,13 @@ COMPARISONS = {
 }
 
 
-def centred(op: Op, position: int, x: Array) -> Array:
-    """An input less its zero point."""
+def subtract_zero_point(op: Op, position: int, x: Array) -> Array:
+    """Return an input less its zero point."""
     return np.asarray(x.astype(np.int64) - op.input(position).zero_point)
 
 
 def compared_factors(op: Op) -> tuple[Factor, Factor]:
-    """The factors of both inputs of a comparison: their scales, which must be below 1."""
+    """Return the factors of both inputs of a comparison: their scales, which must be below 1."""
     for position in (0, 1):
         if op.input(position).scale >= 1:
             raise ModelError(
@@ -62,19 +62,19 @@ def compared_factors(op: Op) -> tuple[Factor, Factor]:
 
 def _compare(op: Op, x: Array, y: Array) -> Array:
     first, second = compared_factors(op)
-    a = multiply_by_quantized_multiplier(centred(op, 0, x) << COMPARED_BITS, *first)
-    b = multiply_by_quantized_multiplier(centred(op, 1, y) << COMPARED_BITS, *second)
+    a = multiply_by_quantized_multiplier(subtract_zero_point(op, 0, x) << COMPARED_BITS, *first)
+    b = multiply_by_quantized_multiplier(subtract_zero_point(op, 1, y) << COMPARED_BITS, *second)
     return np.asarray(COMPARISONS[op.kind](a, b))
 
 
-def _clipped(op: Op, values: Array, activation: str = "none") -> Array:
+def _clip(op: Op, values: Array, activation: str = "none") -> Array:
     out = op.output
     limits = activation_range(activation, out.scale, out.zero_point, out.dtype)
     return np.asarray(np.clip(values + out.zero_point, *limits).astype(out.dtype))
 
 
 def prelu_factors(op: Op) -> tuple[Factor, Factor]:
-    """Of what is positive, and of the product with the slope."""
+    """Return the factors of positive inputs, and of the products with the slope."""
     source, slope, out = (np.float32(t.scale) for t in (op.input(0), op.input(1), op.output))
     return (
         quantize_multiplier(float(source) / float(out)),
@@ -84,14 +84,14 @@ def prelu_factors(op: Op) -> tuple[Factor, Factor]:
 
 def _prelu(op: Op, x: Array, slope: Array) -> Array:
     positive, negative = prelu_factors(op)
-    a, b = centred(op, 0, x), centred(op, 1, slope)
+    a, b = subtract_zero_point(op, 0, x), subtract_zero_point(op, 1, slope)
     above = multiply_by_quantized_multiplier(a, *positive)
     below = multiply_by_quantized_multiplier(a * b, *negative)
-    return _clipped(op, np.where(a >= 0, above, below))
+    return _clip(op, np.where(a >= 0, above, below))
 
 
 def difference_factors(op: Op) -> tuple[Factor, Factor, Factor]:
-    """Of both inputs, and of the square."""
+    """Return the factors of both inputs, and of the square."""
     twice = 2.0 * max(op.input(0).scale, op.input(1).scale)
     return (
         quantize_multiplier(op.input(0).scale / twice),
@@ -103,18 +103,18 @@ def difference_factors(op: Op) -> tuple[Factor, Factor, Factor]:
 def _squared_difference(op: Op, x: Array, y: Array) -> Array:
     first, second, last = difference_factors(op)
     bits = squared_bits(op)
-    a = multiply_by_quantized_multiplier(centred(op, 0, x) << bits, *first)
-    b = multiply_by_quantized_multiplier(centred(op, 1, y) << bits, *second)
-    return _clipped(op, multiply_by_quantized_multiplier((a - b) ** 2, *last))
+    a = multiply_by_quantized_multiplier(subtract_zero_point(op, 0, x) << bits, *first)
+    b = multiply_by_quantized_multiplier(subtract_zero_point(op, 1, y) << bits, *second)
+    return _clip(op, multiply_by_quantized_multiplier((a - b) ** 2, *last))
 
 
 def divide_factor(op: Op) -> Factor:
-    """Of the quotient of stored values."""
+    """Return the factor of the quotient of stored values."""
     return quantize_multiplier(op.input(0).scale / (op.input(1).scale * op.output.scale))
 
 
 def _divide(op: Op, x: Array, y: Array) -> Array:
-    a, b = np.broadcast_arrays(centred(op, 0, x), centred(op, 1, y))
+    a, b = np.broadcast_arrays(subtract_zero_point(op, 0, x), subtract_zero_point(op, 1, y))
     a, b = np.where(b < 0, -a, a), np.abs(b)
     inverse, bits = reciprocal(np.maximum(b, 1))
     headroom = 31 - np.vectorize(int.bit_length, otypes=[np.int64])(np.where(a < 0, -a - 1, a))
@@ -124,7 +124,7 @@ def _divide(op: Op, x: Array, y: Array) -> Array:
     right = np.clip(bits + headroom - shift, 0, 62)
     scaled = rounding_divide_by_pot(rounding_doubling_high_mul(quotient, multiplier), right)
     ends = np.where(a < 0, -(1 << 20), 1 << 20)
-    return _clipped(op, np.where(b == 0, ends, scaled), op.attributes.activation)
+    return _clip(op, np.where(b == 0, ends, scaled), op.attributes.activation)
 
 
 LIMITS.update(dict.fromkeys(COMPARISONS, compared_factors))

@@ -22,14 +22,14 @@ INTERPOLATED: dict[str, Function] = {}
 """Kind to its function of float64 values."""
 
 
-def _rounded(x: Array) -> Array:
+def _round_half_away(x: Array) -> Array:
     """Half away from zero."""
     wide = x.astype(np.float64)
     return np.asarray(np.trunc(wide + np.copysign(0.5, wide)).astype(_SINGLE))
 
 
 def interpolation_table(op: Op) -> Array:
-    """The 513 samples: half of the error in the middle of a step is taken from its left end."""
+    """Return the 513 samples: half of the error mid-step is taken from the step's left end."""
     source, out = op.input(0), op.output
     low, high = (_SINGLE(source.scale) * _SINGLE(end - source.zero_point) for end in (MIN, MAX))
     ends = [_SINGLE(out.scale) * _SINGLE(end - out.zero_point) for end in (MIN, MAX)]
@@ -37,21 +37,21 @@ def interpolation_table(op: Op) -> Array:
     step = (high - low) / _SINGLE(STEPS)
     i = np.arange(STEPS, dtype=_SINGLE)
 
-    def scaled(x: Array) -> Array:
+    def scale(x: Array) -> Array:
         value = INTERPOLATED[op.kind](op, x.astype(np.float64)).astype(_SINGLE)
         return np.asarray(value * inverse)
 
-    left = _rounded(scaled(low + i * step))
-    middle = _rounded(scaled(low + i * step + step / _SINGLE(2)))
-    interpolated = _rounded((scaled(low + (i + _SINGLE(1)) * step) + left) / _SINGLE(2))
-    samples = left - _rounded((interpolated - middle) / _SINGLE(2))
-    table = np.concatenate([samples, _rounded(scaled(np.array([high], _SINGLE)))])
+    left = _round_half_away(scale(low + i * step))
+    middle = _round_half_away(scale(low + i * step + step / _SINGLE(2)))
+    interpolated = _round_half_away((scale(low + (i + _SINGLE(1)) * step) + left) / _SINGLE(2))
+    samples = left - _round_half_away((interpolated - middle) / _SINGLE(2))
+    table = np.concatenate([samples, _round_half_away(scale(np.array([high], _SINGLE)))])
     # of what is out of range nothing but its side is left
     return np.asarray(np.clip(np.nan_to_num(table, nan=MAX), MIN, MAX).astype(np.int64))
 
 
 def interpolate(op: Op, x: Array) -> Array:
-    """The function of stored values."""
+    """Return the function of stored values."""
     return lookup(x.astype(np.int64), interpolation_table(op)).astype(np.int16)
 
 

@@ -81,7 +81,7 @@ class QuantizedLstm:
 
     @staticmethod
     def of(op: Op) -> QuantizedLstm:
-        """The numbers of an operator.
+        """Return the numbers of an operator.
 
         Raises:
             ModelError: a scale is missing or is not what the arithmetic needs.
@@ -134,7 +134,7 @@ def _gate(op: Op, gate: int) -> Gate:
 
 
 def run_quantized(numbers: QuantizedLstm, source: Array, hidden: Array, cell: Array) -> list[Array]:
-    """The sequence of hidden states, and both states afterwards.
+    """Return the sequence of hidden states, and both states afterwards.
 
     Args:
         numbers: of the layer.
@@ -163,7 +163,10 @@ def _step(numbers: QuantizedLstm, x: Array, h: Array, c: Array) -> tuple[Array, 
     i, f, o = (sigmoid(sums[gate]) for gate in (0, 1, 3))
     g = tanh_by_table(sums[2], -GATE_BITS) if table else tanh(sums[2], UNIT_BITS - GATE_BITS, 16)
     power = numbers.cell_power
-    c = _clip16(_shared(f * c, UNIT_BITS, table) + _shared(i * g, 2 * UNIT_BITS + power, table))
+    c = _clip16(
+        _shift_product(f * c, UNIT_BITS, table)
+        + _shift_product(i * g, 2 * UNIT_BITS + power, table)
+    )
     if numbers.clip:
         c = np.clip(c, -numbers.clip, numbers.clip)
     squashed = tanh_by_table(c, power) if table else tanh(c, UNIT_BITS + power, 16)
@@ -180,8 +183,8 @@ def _gate_sum(gate: Gate, x: Array, h: Array, *, wide: bool) -> Array:
     return _clip16(_clip16(own) + (_clip16(recurrent) if wide else recurrent))
 
 
-def _shared(product: Array, bits: int, table: bool) -> Array:
-    """A product of two int16 numbers, with so many bits less."""
+def _shift_product(product: Array, bits: int, table: bool) -> Array:
+    """Shift a product of two int16 numbers right by ``bits``."""
     if table:
         return _clip16(multiply_by_quantized_multiplier(product, *quantize_multiplier(2.0**-bits)))
     return rounding_divide_by_pot(product, bits)
@@ -195,7 +198,7 @@ def sigmoid_by_table(raw: Array) -> Array:
     """sigmoid of Q3.12 in Q0.15: reference_integer_ops::Logistic of int16."""
     value = raw * 3
     index, fraction = np.abs(value) >> 9, np.abs(value) & 511
-    result = _interpolated(index, fraction, 9, 0x7FFF << 10)
+    result = _interpolate_sigmoid(index, fraction, 9, 0x7FFF << 10)
     signed = np.where(value >= 0, result + (1 << 9), (1 << 25) - result + (1 << 9) - 1)
     return np.asarray(signed >> 10)
 
@@ -205,13 +208,13 @@ def tanh_by_table(raw: Array, power: int) -> Array:
     left = UNIT_BITS + power - 3
     value = raw * (3 << left) if left >= 0 else (raw * 3 + (1 << (-left - 1))) >> -left
     index, fraction = np.abs(value) >> 8, np.abs(value) & 255
-    result = _interpolated(index, fraction, 8, 0xFFFF << 8)
+    result = _interpolate_sigmoid(index, fraction, 8, 0xFFFF << 8)
     half = 1 << 23
     signed = np.where(value >= 0, result - half + (1 << 7), half - result + (1 << 7) - 1)
     return np.asarray(signed >> 8)
 
 
-def _interpolated(index: Array, fraction: Array, bits: int, most: int) -> Array:
+def _interpolate_sigmoid(index: Array, fraction: Array, bits: int, most: int) -> Array:
     table = sigmoid_table().astype(np.int64)
     low = np.minimum(index, 254)
     between = (table[low] << bits) + fraction * (table[low + 1] - table[low])

@@ -34,7 +34,7 @@ SUM_BITS = 12
 L2_BITS = 7
 """The output of L2_NORMALIZATION is in units of 2**-7."""
 MOST_SQUARES = 1 << 15
-"""Values of a row whose squares fit 31 bits for sure."""
+"""Largest length of a row whose squares are guaranteed to fit in 31 bits."""
 LOG_2, SQRT_HALF, FOURTH_ROOT_OF_HALF = 1488522236, 1518500250, 1805811301
 QUARTER = 536870912
 ALPHA_N, ALPHA_D, ALPHA_I, ALPHA_F = 117049297, 127690142, 1057819769, 638450708
@@ -42,10 +42,10 @@ ALPHA_N, ALPHA_D, ALPHA_I, ALPHA_F = 117049297, 127690142, 1057819769, 638450708
 
 
 def check_squares(op: Op) -> None:
-    """Raises ModelError for a row whose sum of squares may leave 31 bits."""
+    """Raise ModelError for a row whose sum of squares may leave 31 bits."""
     depth = op.input(0).shape[-1]
     if depth > MOST_SQUARES:
-        raise ModelError(f"a row of {depth} values; {MOST_SQUARES} are the most")
+        raise ModelError(f"a row of {depth} values; at most {MOST_SQUARES} are supported")
 
 
 def l2_normalization(op: Op, x: Array) -> Array:
@@ -58,7 +58,7 @@ def l2_normalization(op: Op, x: Array) -> Array:
 
 @dataclass(frozen=True)
 class LogSoftmaxFactors:
-    """What the scale of the input gives.
+    """Factors that follow from the scale of the input.
 
     Attributes:
         factor: from differences of stored values to 5 integer bits.
@@ -72,7 +72,7 @@ class LogSoftmaxFactors:
 
 
 def log_softmax_factors(op: Op) -> LogSoftmaxFactors:
-    """The factors of int8 LOG_SOFTMAX: LogSoftmaxPrepare.
+    """Return the factors of int8 LOG_SOFTMAX: LogSoftmaxPrepare.
 
     Raises:
         ModelError: a row is too long for the sum of its exponentials, or the input's scale is not
@@ -105,12 +105,12 @@ def exponentials(op: Op) -> Array:
 
 
 def _headroom(raw: Array) -> Array:
-    """Leading zeros of 32 bits."""
+    """Return the leading zeros of 32 bits."""
     return np.asarray(32 - np.vectorize(int.bit_length, otypes=[np.int64])(raw))
 
 
 def logarithm(raw: Array) -> Array:
-    """Of a number from 1 on with 12 integer bits; the result has 5."""
+    """Return the logarithm of a number from 1 on with 12 integer bits; the result has 5."""
     zeros = _headroom(raw)
     first = saturating_shift_left(rounding_doubling_high_mul(raw << (zeros - 1), SQRT_HALF), 1)
     quarter = rounding_divide_by_pot(QUARTER, DIFFERENCE_BITS + 1)
@@ -130,7 +130,7 @@ def logarithm(raw: Array) -> Array:
 
 
 def log_softmax(op: Op, x: Array) -> Array:
-    """The distance from the maximum less the logarithm of the sum, in steps of 1/16."""
+    """Return the distance from the maximum less the logarithm of the sum, in steps of 1/16."""
     k, wide = log_softmax_factors(op), x.astype(np.int64)
     distance = wide - wide.max(axis=-1, keepdims=True)
     total = logarithm(exponentials(op)[-distance].sum(axis=-1, keepdims=True))

@@ -32,15 +32,15 @@ _INT16 = np.iinfo(np.int16)
 _RSQRT_BITS = 20
 
 
-def _stored(op: Op, values: Array) -> Array:
-    """Whole numbers, without the zero point, as stored values of the output."""
+def _store(op: Op, values: Array) -> Array:
+    """Return whole numbers, without the zero point, as stored values of the output."""
     out = op.output
     info = np.iinfo(out.dtype)
     return np.asarray(np.clip(values + out.zero_point, info.min, info.max).astype(out.dtype))
 
 
 def _real(op: Op, x: Array) -> Array:
-    """The dequantized input in single precision."""
+    """Return the dequantized input in single precision."""
     centred = x.astype(np.int64) - op.input(0).zero_point
     return np.asarray(_SINGLE(op.input(0).scale) * centred.astype(_SINGLE))
 
@@ -53,7 +53,7 @@ def _by_table(function: Callable[[Op, Array], Array]) -> Callable[[Op, Array], A
         steps = result * (_SINGLE(1) / _SINGLE(op.output.scale))
         # in double precision, where half a step more is exact
         rounded = np.trunc(steps + np.copysign(np.float64(0.5), steps))
-        return _stored(op, np.nan_to_num(rounded, posinf=1e9, neginf=-1e9))
+        return _store(op, np.nan_to_num(rounded, posinf=1e9, neginf=-1e9))
 
     return compute
 
@@ -69,11 +69,11 @@ def _abs(op: Op, x: Array) -> Array:
     ratio = _SINGLE(op.input(0).scale) / _SINGLE(op.output.scale)
     if ratio != 1:
         value = multiply_by_quantized_multiplier(value, *quantize_multiplier(float(ratio)))
-    return _stored(op, value)
+    return _store(op, value)
 
 
 def _neg(op: Op, x: Array) -> Array:
-    """Of the stored values, which wrap."""
+    """Negate the stored values, which wrap."""
     scales = [(t.scale, t.zero_point) for t in (op.input(0), op.output)]
     if scales[0] != scales[1] or scales[0][1]:
         raise ModelError("its input and output need the same scale and zero point 0, as in TFLite")
@@ -83,7 +83,7 @@ def _neg(op: Op, x: Array) -> Array:
 def _sqrt(op: Op, x: Array) -> Array:
     """Cut, not rounded."""
     root = np.sqrt(np.maximum(_real(op, x), _SINGLE(0)))
-    return _stored(op, np.trunc(root / _SINGLE(op.output.scale)).astype(np.int64))
+    return _store(op, np.trunc(root / _SINGLE(op.output.scale)).astype(np.int64))
 
 
 def _rsqrt(op: Op, x: Array) -> Array:
@@ -94,7 +94,7 @@ def _rsqrt(op: Op, x: Array) -> Array:
     data = multiply_by_quantized_multiplier(np.ones_like(value), inverse, left + _RSQRT_BITS)
     scaled = multiply_by_quantized_multiplier(data, multiplier, shift - _RSQRT_BITS)
     most = np.iinfo(op.output.dtype).max
-    return np.where(value == 0, most, _stored(op, scaled))
+    return np.where(value == 0, most, _store(op, scaled))
 
 
 def _int16_multiplier(real: float) -> tuple[int, int]:
@@ -114,7 +114,7 @@ def _high_multiply(a: Array, b: Any) -> Array:
 
 
 def _hard_swish_factors(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Of the output, and of the factor from 0 to 1. Raises ModelError: LiteRT takes no such scales.
+    """Return the factors of the output, and of the factor from 0 to 1.
 
     The output's factor has to be below 1 for inputs with 7 more fraction bits.
     """
@@ -139,10 +139,10 @@ def _hard_swish(op: Op, x: Array) -> Array:
     relu = rounding_divide_by_pot(relu, -relu_shift) if relu_shift < 0 else relu
     relu = (relu + (1 << 15)) >> 1
     product = np.trunc(relu * scaled / (1 << 15)).astype(np.int64)
-    return _stored(op, rounding_divide_by_pot(product, -out_shift))
+    return _store(op, rounding_divide_by_pot(product, -out_shift))
 
 
-def _clamped(op: Op, x: Array) -> Array:
+def _clamp(op: Op, x: Array) -> Array:
     """RELU_N1_TO_1 and RELU_0_TO_1: rescaled, then the clamp."""
     out = op.output
     factor = quantize_multiplier(op.input(0).scale / out.scale)
@@ -155,7 +155,7 @@ def _clamped(op: Op, x: Array) -> Array:
 
 
 def _cast(op: Op, x: Array) -> Array:
-    """The stored values, whatever they stand for."""
+    """Return the stored values, whatever they stand for."""
     return np.asarray(x.astype(op.output.dtype))
 
 
@@ -167,8 +167,8 @@ TABLES = {
     "HARD_SWISH": _hard_swish,
     "LOG": _by_table(_log),
     "NEG": _neg,
-    "RELU_0_TO_1": _clamped,
-    "RELU_N1_TO_1": _clamped,
+    "RELU_0_TO_1": _clamp,
+    "RELU_N1_TO_1": _clamp,
     "RSQRT": _rsqrt,
     "SQRT": _sqrt,
 }

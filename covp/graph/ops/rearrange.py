@@ -260,7 +260,7 @@ def _batch_to_space(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 def _triangle_shape(op: Op) -> list[Shape]:
     if len(op.input(0).shape) < 2:
-        raise ModelError(f"shape {op.input(0).shape} is no matrix")
+        raise ModelError(f"shape {op.input(0).shape} is not a matrix")
     return _same_shape(op)
 
 

@@ -72,20 +72,20 @@ class Recurrent:
 
     @property
     def backward(self) -> tuple[bool, ...]:
-        """For each direction whether it begins at the end."""
+        """True for each direction that begins at the end."""
         return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[
             self.direction
         ]
 
 
 def extents(op: Op) -> tuple[int, int, int]:
-    """Steps of time, sequences and input size of X."""
+    """Return the steps of time, sequences and input size of X."""
     first, second, size = op.input(0).shape
     return (second, first, size) if op.attributes.layout else (first, second, size)
 
 
 def output_shapes(op: Op) -> dict[str, Shape]:
-    """The shapes of Y, Y_h and Y_c."""
+    """Return the shapes of Y, Y_h and Y_c."""
     a: Recurrent = op.attributes
     time, batch, _ = extents(op)
     directions = len(a.backward)
@@ -136,7 +136,7 @@ def _macs(op: Op) -> int:
 
 
 def _apply(function: Activation, x: Array) -> Array:
-    """The formulas of ONNX's activation_alpha, in double."""
+    """Return the formulas of ONNX's activation_alpha, in double."""
     a, b = function.alpha, function.beta
     results: dict[str, Callable[[], Array]] = {
         "sigmoid": lambda: 1 / (1 + np.exp(-x)),
@@ -180,7 +180,7 @@ class _Cell:
         return _apply(self.functions[which], sums)
 
     def step(self, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
-        """The states after one step of time of all sequences."""
+        """Return the states after one step of time of all sequences."""
         of_x, of_h = x @ self.w.T + self.wb, h @ self.r.T + self.rb
         if self.kind == "RNN":
             return self._f(0, of_x + of_h), c
@@ -204,7 +204,7 @@ class _Cell:
 
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """All steps in double; what is past a sequence's length is 0, as in onnxruntime."""
+    """Return all steps in double; what is past a sequence's length is 0, as in onnxruntime."""
     a: Recurrent = op.attributes
     time, batch, _ = extents(op)
     padded = [*values, *[None] * (8 - len(values))]

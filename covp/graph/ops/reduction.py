@@ -119,7 +119,7 @@ SAME_SCALE = ("REDUCE_MAX", "REDUCE_MIN")
 
 
 def count(shape: Shape, axes: Axes) -> int:
-    """Elements that are reduced to one."""
+    """Return the elements that are reduced to one."""
     return int(np.prod([shape[axis] for axis in axes], dtype=np.int64))
 
 
@@ -144,7 +144,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     if axes is None:
         axes = tuple(sorted({int(axis) % x.ndim for axis in given(values, 1).reshape(-1)}))
     if op.input(0).quantization is not None and op.kind not in SAME_SCALE:
-        result = _quantized(op, x, axes)
+        result = _quantized_mean(op, x, axes)
     else:
         if x.dtype.kind == "f" and op.kind in SAME_SCALE and not op.attributes.nan_counts:
             end = -np.inf if op.kind == "REDUCE_MAX" else np.inf
@@ -155,7 +155,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def mean_factor(op: Op, elements: int) -> tuple[int, int]:
-    """Multiplier and shift for the sum of ``elements`` values less their zero points.
+    """Return the multiplier and shift for the sum of ``elements`` values less their zero points.
 
     Source: reference_ops::QuantizedMeanOrSum, which puts 1 / count into the factor of MEAN; TFLM
     and LiteRT use it for equal quantization on both sides too (older ones divided there).
@@ -168,7 +168,7 @@ def mean_factor(op: Op, elements: int) -> tuple[int, int]:
 
 
 def mean_scaling(op: Op, elements: int) -> Scaling:
-    """The numbers of the same; of onnxruntime QLinearGlobalAveragePool's.
+    """Return the numbers of the same; of onnxruntime QLinearGlobalAveragePool's.
 
     Source: core/mlas/lib/qlgavgpool.cpp.
     """
@@ -180,7 +180,7 @@ def mean_scaling(op: Op, elements: int) -> Scaling:
     return Arithmetic.of(op).scaling(fixed, [single], out.zero_point, clamp)
 
 
-def _quantized(op: Op, x: Array, axes: Axes) -> Array:
+def _quantized_mean(op: Op, x: Array, axes: Axes) -> Array:
     elements = count(x.shape, axes)
     total = x.sum(axis=axes, dtype=np.int64) - op.input(0).zero_point * elements
     return Arithmetic.of(op).finish(total, mean_scaling(op, elements)).astype(x.dtype)
@@ -208,7 +208,7 @@ def _reads(op: Op) -> list[IndexMap]:
 
 
 def _axes_that_fit(op: Op) -> Domains:
-    """Of axes that come at run time: the first ones that give the output's shape."""
+    """Return as axes that come at run time the first ones that give the output's shape."""
     if op.attributes.axes is None:
         source = op.input(0).shape
         for axes in combinations(range(len(source)), op.input(1).size):

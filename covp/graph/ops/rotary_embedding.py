@@ -35,7 +35,7 @@ class RotaryEmbedding:
 
 
 def split(op: Op) -> Shape:
-    """The tensor's extents: batch, heads, sequence, size of a head."""
+    """Return the tensor's extents: batch, heads, sequence, size of a head."""
     a: RotaryEmbedding = op.attributes
     shape = op.input(0).shape
     if len(shape) == 4 and shape[1] == a.heads:

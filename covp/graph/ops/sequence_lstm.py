@@ -106,7 +106,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _float(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """The gates in the order input, forget, cell, output: CalculateLstmGateFloat."""
+    """Return the gates in the order input, forget, cell, output: CalculateLstmGateFloat."""
     a = op.attributes
     x = given(values, 0) if a.time_major else given(values, 0).swapaxes(0, 1)
     shapes = given(values, HIDDEN).shape, given(values, CELL).shape

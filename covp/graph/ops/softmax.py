@@ -83,13 +83,13 @@ def check_depth(op: Op) -> None:
     most = {"int8": (1 << SUM_BITS) - 1, "int16": 1 << 16}.get(source.dtype.name, source.size)
     if source.shape[-1] > most:
         raise ModelError(
-            f"SOFTMAX of {source.dtype} over {source.shape[-1]} values, {most} are the most: "
-            "TFLM's sum of their exponentials overflows; use a float32 SOFTMAX"
+            f"SOFTMAX of {source.dtype} over {source.shape[-1]} values, at most {most} are "
+            "supported: TFLM's sum of their exponentials overflows; use a float32 SOFTMAX"
         )
 
 
 def _types(op: Op) -> None:
-    """Of one type, or int8 with a result of int16 in units of 2**-16."""
+    """Check that types are equal, or int8 with a result of int16 in units of 2**-16."""
     if op.input(0).dtype != np.int8 or op.output.dtype != np.int16:
         _OF_ONE_TYPE(op)
 

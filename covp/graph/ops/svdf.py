@@ -41,7 +41,7 @@ class Svdf:
 
 
 def svdf_factors(op: Op) -> tuple[Factor, Factor]:
-    """Of what a filter gives to the state, and of a unit's sum to the output."""
+    """Return the factors of a filter's value for the state, and of a unit's sum for the output."""
     single = np.float32
     data, feature, time, state = (
         single(op.input(position).scale) for position in (0, FEATURE, TIME, STATE)
@@ -94,7 +94,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     rows = (x.shape[0], *time.shape)
     if x.dtype == np.float32:
         with ieee():
-            kept = _shifted(state.reshape(rows), x @ feature.T)
+            kept = _shift(state.reshape(rows), x @ feature.T)
             sums = _units(op, (kept * time).sum(axis=2), bias)
             low, high = float_activation_range(op.attributes.activation)
             result = np.clip(sums, low, high).astype(np.float32)
@@ -104,14 +104,14 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     dot = (x.astype(np.int64) - op.input(0).zero_point) @ feature.T.astype(np.int64)
     scaled = multiply_by_quantized_multiplier(dot, *first)
     newest = np.clip(scaled, info.min, info.max) + zero
-    kept = _shifted(state.reshape(rows), newest.astype(state.dtype))
+    kept = _shift(state.reshape(rows), newest.astype(state.dtype))
     sums = _units(op, ((kept.astype(np.int64) - zero) * time).sum(axis=2), bias)
     scaled = multiply_by_quantized_multiplier(sums.astype(np.int32), *second)
     result = np.clip(scaled + op.output.zero_point, -128, 127).astype(np.int8)
     return [result, kept.reshape(state.shape)]
 
 
-def _shifted(state: Array, newest: Array) -> Array:
+def _shift(state: Array, newest: Array) -> Array:
     """(batch, filters, steps) without the oldest step and with a new one."""
     return np.concatenate([state[..., 1:], newest[..., None]], axis=2).astype(state.dtype)
 

@@ -90,7 +90,7 @@ class AttentionShape:
 
     @staticmethod
     def of(attention: TiledAttention) -> AttentionShape:
-        """The shape of an operator."""
+        """Return the shape of an operator."""
         scores, mix = attention.scores, attention.mix
         *batches, queries, width = mix.output.shape
         keys = scores.output.shape[-1]
@@ -120,7 +120,7 @@ def _dense(shape: Shape) -> Strides:
 
 
 def _view(attention: TiledAttention, tensor: Tensor, swapped: bool) -> tuple[Shape, Strides]:
-    """Extents and strides of an operand, its transpositions undone."""
+    """Return the extents and strides of an operand, its transpositions undone."""
     before = next((op for op in attention.ops if op.output is tensor), None)
     strides = _dense(tensor.shape)
     if before is not None:
@@ -138,7 +138,7 @@ def _broadcast(view: tuple[Shape, Strides], batches: Sequence[int]) -> Strides:
 
 
 def _result(attention: TiledAttention) -> Strides:
-    """Strides of the output along the axes of the second product."""
+    """Return the strides of the output along the axes of the second product."""
     last = attention.ops[-1]
     strides = _dense(last.output.shape)
     if last.kind != "TRANSPOSE":
@@ -148,7 +148,7 @@ def _result(attention: TiledAttention) -> Strides:
 
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """The operators one after the other."""
+    """Return the operators one after the other."""
     attributes: TiledAttention = op.attributes
     known = {id(tensor): value for tensor, value in zip(op.inputs, values, strict=True) if tensor}
     for part in attributes.ops:
@@ -167,7 +167,7 @@ def _macs(op: Op) -> int:
 
 
 def _reads(op: Op) -> list[IndexMap]:
-    """The axes of a tensor are found by their strides: it is read where it lies."""
+    """Return the reads; axes are found by their strides: a tensor is read where it lies."""
     n, space = op.attributes.shape, Space(op)
     axes = dict(zip(_dense(op.output.shape), space.axes, strict=True))
     *batches, query, column = (axes.get(stride, Index()) for stride in n.output)

@@ -107,7 +107,7 @@ def grouped_product(image: Array, weights: Array, groups: int) -> Array:
 
 
 def _sums(op: Op, image: Array, weights: Array) -> Array:
-    """Of CONV_ND or TRANSPOSE_CONV, without bias, in the type of both."""
+    """Return the sums of CONV_ND or TRANSPOSE_CONV, without bias, in the type of both."""
     a = op.attributes
     kernel, space = weights.shape[1:-1], image.shape[1:-1]
     result = op.output.shape[1:-1] if op.output.shape else _shapes(op)[0][1:-1]
@@ -123,7 +123,7 @@ def _sums(op: Op, image: Array, weights: Array) -> Array:
 
 
 def _every(rest: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The index of the whole first axis and a part of the rest."""
+    """Return the index of the whole first axis and a part of the rest."""
     return (slice(None), *rest)
 
 

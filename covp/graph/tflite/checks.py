@@ -24,7 +24,7 @@ _NEARLY = 0.001  # of its scale, in TFLM's check
 
 
 def check_op(op: Op) -> None:
-    """All that kernels rely on: scales, types, shapes. Raises ModelError where it does not hold."""
+    """Check what kernels rely on: scales, types, shapes. Raises ModelError if it fails."""
     definition(op.kind).types(op)
     for tensor in (op.input(1) if op.kind == "SPLIT" else op.input(0), *op.outputs):
         _check_activation(tensor)
@@ -52,7 +52,7 @@ def _check_scales(op: Op) -> None:
 
 
 def _check_activation(tensor: Tensor) -> None:
-    """An activation has one scale and at least one element."""
+    """Check that an activation has one scale and at least one element."""
     quantization = tensor.quantization
     if quantization is not None and quantization.per_channel and tensor.dtype.kind in "iu":
         raise ModelError(f"tensor {tensor.name} has a scale per channel; one is needed")

@@ -30,7 +30,7 @@ DAMAGE = (
     MemoryError,
     KeyError,
 )
-"""What reading a damaged flatbuffer may raise: the accessors trust every offset."""
+"""Exceptions that reading a damaged flatbuffer may raise: the accessors trust every offset."""
 
 
 class File:
@@ -55,13 +55,13 @@ class File:
         return self.model.Subgraphs(index)
 
     def range(self, count: int) -> range:
-        """The indices of a vector: a damaged length would loop for hours."""
+        """Return the indices of a vector: a damaged length would loop for hours."""
         if not 0 <= count <= len(self._data):
             raise ValueError(f"length {count}")
         return range(count)
 
     def content(self, index: int) -> bytes:
-        """The bytes of a buffer; those of large models lie after the flatbuffer."""
+        """Return the bytes of a buffer; those of large models lie after the flatbuffer."""
         buffer = self.model.Buffers(index)
         if buffer is None:
             return b""
@@ -77,7 +77,7 @@ class File:
         return found
 
     def kind(self, raw: Any) -> str:
-        """The kind of an operator's table: a builtin name, or "custom NAME"."""
+        """Return the kind of an operator's table: a builtin name, or "custom NAME"."""
         code = self.model.OperatorCodes(raw.OpcodeIndex())
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
         kind = str(_KIND_NAMES.get(number, f"builtin {number}"))
@@ -86,7 +86,7 @@ class File:
         return _SYNONYMS.get(kind, kind)
 
     def options(self, raw: Any) -> Any:
-        """The options table of an operator; of custom operators their bytes."""
+        """Return the options table of an operator; of custom operators their bytes."""
         code = self.model.OperatorCodes(raw.OpcodeIndex())
         number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
         if number != tflite.BuiltinOperator.CUSTOM:
@@ -98,7 +98,7 @@ class File:
 
 
 def indices(values: Any, count: int) -> Iterator[int]:
-    """A vector of indices below ``count``."""
+    """Return a vector of indices below ``count``."""
     if isinstance(values, int):  # flatbuffers gives 0 for a missing vector
         return iter(())
     found: list[int] = values.tolist()

@@ -18,7 +18,7 @@ from covp.graph.tflite.checks import check_op, check_order
 from covp.graph.tflite.converters import CONVERTERS, Converter
 from covp.graph.tflite.converters.common import options_of
 from covp.graph.tflite.flatbuffer import DAMAGE, SYNONYMS, File, indices
-from covp.graph.tflite.shape_arithmetic import settled
+from covp.graph.tflite.shape_arithmetic import settle
 from covp.graph.tflite.tensors import Tensors
 from covp.graph.tflite.unsigned import adapt, keep_interface
 from covp.graph.tflite.variables import CHANGED_INPUTS, Variables
@@ -45,7 +45,7 @@ def load_tflite(path: str | Path) -> Graph:
 
 
 def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph:
-    """As `load_tflite` for a file's content; errors begin with ``where``."""
+    """Read a TFLite file's content, like `load_tflite`; errors begin with ``where``."""
     try:
         if data[4:8] != _IDENTIFIER:
             raise ModelError("not a TFLite model (no 'TFL3' at byte 4); expected .tflite or .onnx")
@@ -61,7 +61,7 @@ def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph
 
 
 def _model(file: File, name: str) -> Graph:
-    """The first subgraph; others matter where it runs them once for its variables."""
+    """Return the first subgraph; others matter where it runs them once for its variables."""
     reader = _Subgraph(file, 0)
     for index in reader.initializers:
         reader.initial |= _initial_values(file, index)
@@ -75,7 +75,7 @@ def _model(file: File, name: str) -> Graph:
 
 
 def _initial_values(file: File, index: int) -> dict[Hashable, NDArray[Any]]:
-    """The values that a subgraph of CALL_ONCE gives to resources, by key."""
+    """Return the values that a subgraph of CALL_ONCE gives to resources, by key."""
     reader = _Subgraph(file, index)
     graph = reader.graph("initialization")
     if graph.inputs:
@@ -112,7 +112,7 @@ class _Subgraph:
         ]
 
     def graph(self, name: str) -> Graph:
-        """The operators with the graph's inputs, outputs and states."""
+        """Return the operators with the graph's inputs, outputs and states."""
         graph = Graph(
             name,
             [self.tensors[i] for i in self._indices(self.table.InputsAsNumpy())],
@@ -128,7 +128,7 @@ class _Subgraph:
         return indices(values, len(self.tensors))
 
     def _op(self, index: int) -> Op | None:
-        """The operator; None for those that only name variables or constants."""
+        """Return the operator; None for those that only name variables or constants."""
         raw = self.table.Operators(index)
         kind = self.file.kind(raw)
         inputs = [int(raw.Inputs(i)) for i in self.file.range(raw.InputsLength())]
@@ -150,7 +150,7 @@ class _Subgraph:
             op.attributes = convert(op, options)
             adapt(op, self.tensors.unsigned)
             check_op(op)
-            if self._outputs.isdisjoint(outputs) and settled(op):
+            if self._outputs.isdisjoint(outputs) and settle(op):
                 return None
         except _UnknownOperatorError as error:
             raise ModelError(f"operator {index} is {error}") from None
@@ -159,7 +159,7 @@ class _Subgraph:
         return op
 
     def _connect(self, op: Op, inputs: list[int], outputs: list[int]) -> None:
-        """The operator's tensors, those of its variables in their present version."""
+        """Connect the operator's tensors, those of its variables in their present version."""
         op.inputs = [None if at == -1 else self._present(at) for at in inputs]
         op.outputs = [self.tensors[at] for at in outputs]
         for position in CHANGED_INPUTS.get(op.kind, ()):
@@ -170,7 +170,7 @@ class _Subgraph:
             op.outputs = [self._next(outputs[0])]
 
     def _is_real(self, at: int) -> bool:
-        """Whether a tensor is a constant of floats: float16 in the file."""
+        """Return whether a tensor is a constant of floats: float16 in the file."""
         return self.tensors[at].constant and self.tensors[at].dtype == np.float32
 
     def _present(self, at: int) -> Tensor:
@@ -179,7 +179,7 @@ class _Subgraph:
         return self.variables.read(("tensor", at), self.tensors[at])
 
     def _result(self, at: int) -> Tensor:
-        """An output of the graph; of a constant a copy that is computed."""
+        """Return an output of the graph; of a constant a copy that is computed."""
         found = self._present(at)
         if not found.constant:
             return found
@@ -190,7 +190,7 @@ class _Subgraph:
         return copy
 
     def _next(self, at: int) -> Tensor:
-        """The variable after the operator that is read now."""
+        """Return the variable after the operator that is read now."""
         before = self.tensors[at]
         if not self.tensors.is_variable(at):
             raise ModelError(f"tensor {before.name} is changed but not marked as variable")
@@ -223,7 +223,7 @@ class _UnknownOperatorError(ModelError):
 
 
 def _converter(kind: str) -> tuple[str, Converter]:
-    """Kind and converter: covp's own, or a user's."""
+    """Return the kind and converter: covp's own, or a user's."""
     if kind in CONVERTERS:
         return kind, CONVERTERS[kind]
     if kind in _CONTROL_FLOW:

@@ -11,7 +11,7 @@ _MOST = 64
 """Elements of a tensor that is taken for a shape."""
 
 
-def settled(op: Op) -> bool:
+def settle(op: Op) -> bool:
     """Compute the outputs of SHAPE, and of operators on a few constant integers, now.
 
     Args:

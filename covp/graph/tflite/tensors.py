@@ -61,11 +61,11 @@ class Tensors:
         self._read[index] = tensor
 
     def is_variable(self, index: int) -> bool:
-        """Whether the tensor keeps its value from one inference to the next."""
+        """Return whether the tensor keeps its value from one inference to the next."""
         return bool(self._subgraph.Tensors(index).IsVariable())
 
     def unused_name(self, wanted: str) -> str:
-        """A name that no tensor has; it is taken then."""
+        """Return a name that no tensor has; it is taken then."""
         self._names = _unique([*self._names, wanted])
         return self._names.pop()
 
@@ -77,7 +77,7 @@ class Tensors:
         name = self._names[index]
         shape = tuple(int(raw.Shape(i)) for i in self._file.range(raw.ShapeLength()))
         if raw.Type() == tflite.TensorType.FLOAT16 and self._file.content(raw.Buffer()):
-            return self._widened(raw, name, shape)
+            return self._widen(raw, name, shape)
         if raw.Type() not in _DTYPES:
             kind = _TYPE_NAMES.get(raw.Type(), f"type {raw.Type()}")
             raise ModelError(
@@ -107,8 +107,8 @@ class Tensors:
         values = np.stack([(packed << 4) >> 4, packed >> 4], axis=1).reshape(-1)
         return np.asarray(values[: math.prod(shape)].reshape(shape), np.int8)
 
-    def _widened(self, raw: Any, name: str, shape: tuple[int, ...]) -> Tensor:
-        """A float16 constant as float32; the DEQUANTIZE behind it keeps it as it is."""
+    def _widen(self, raw: Any, name: str, shape: tuple[int, ...]) -> Tensor:
+        """Return a float16 constant as float32; the DEQUANTIZE after it keeps it as it is."""
         _check_shape(name, shape, np.dtype(np.float32))
         halves = self._data(raw, shape, np.dtype(np.float16))
         assert halves is not None
@@ -124,7 +124,7 @@ class Tensors:
 
 def _check_shape(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if len(shape) > _MOST_AXES:
-        raise ModelError(f"tensor {name} has {len(shape)} axes; {_MOST_AXES} are the most")
+        raise ModelError(f"tensor {name} has {len(shape)} axes; at most {_MOST_AXES} are supported")
     if any(extent < 0 for extent in shape):
         raise ModelError(f"tensor {name} has a dynamic shape {shape}; fix it when converting")
     if math.prod(shape) * dtype.itemsize >= 2**31:

@@ -22,7 +22,7 @@ _NUMBERS = frozenset({"CAST", "GATHER_ND", "ONE_HOT", "BITWISE_XOR", "RIGHT_SHIF
 
 
 def as_signed(tensor: Tensor) -> Tensor:
-    """The int8 tensor of a quantized uint8 one; any other tensor itself."""
+    """Return the int8 tensor of a quantized uint8 one; any other tensor itself."""
     scaled = tensor.quantization
     if tensor.dtype != np.uint8 or scaled is None:
         return tensor
@@ -57,7 +57,7 @@ def keep_interface(graph: Graph, unsigned: Container[int]) -> None:
     index = max((op.index for op in graph.ops), default=-1) + 1
     for position, tensor in enumerate(inputs):
         if id(tensor) in unsigned:
-            inputs[position] = outer = _unsigned(tensor)
+            inputs[position] = outer = _to_unsigned(tensor)
             tensor.name = f"{tensor.name}_int8"
             graph.ops.insert(0, Op("QUANTIZE", f"quantize_{index}", [outer], [tensor], None, index))
             index += 1
@@ -65,7 +65,7 @@ def keep_interface(graph: Graph, unsigned: Container[int]) -> None:
     for position, tensor in enumerate(outputs):
         if id(tensor) in unsigned:
             if id(tensor) not in made:
-                made[id(tensor)] = outer = _unsigned(tensor)
+                made[id(tensor)] = outer = _to_unsigned(tensor)
                 tensor.name = f"{tensor.name}_int8"
                 op = Op("QUANTIZE", f"quantize_{index}", [tensor], [outer], None, index)
                 graph.ops.append(op)
@@ -74,7 +74,7 @@ def keep_interface(graph: Graph, unsigned: Container[int]) -> None:
     graph.inputs, graph.outputs = inputs, outputs
 
 
-def _unsigned(tensor: Tensor) -> Tensor:
+def _to_unsigned(tensor: Tensor) -> Tensor:
     scaled = tensor.quantization
     assert scaled is not None
     points = replace(scaled, zero_point=scaled.zero_point + np.int32(_OFFSET))

@@ -40,7 +40,7 @@ class Variables:
         self._variables: dict[Hashable, _Variable] = {}
 
     def read(self, key: Hashable, declared: Tensor) -> Tensor:
-        """The variable's value at this point.
+        """Return the variable's value at this point.
 
         Args:
             key: of the variable.
@@ -53,14 +53,14 @@ class Variables:
         return variable.now
 
     def write(self, key: Hashable, value: Tensor) -> None:
-        """From here on the variable has another value."""
+        """Give the variable another value from here on."""
         variable = self._variables.setdefault(key, _Variable())
         if variable.now is not None:
             _demand_same(variable.now, value)
         variable.now = value
 
     def written(self) -> dict[Hashable, Tensor]:
-        """The values at the end by key."""
+        """Return the values at the end by key."""
         return {key: v.now for key, v in self._variables.items() if v.now is not None}
 
     def states(self) -> Iterator[State]:
@@ -77,7 +77,7 @@ class Variables:
                 yield State(before.name, before, after, initial)
 
     def _initial_value(self, key: Hashable, before: Tensor) -> NDArray[Any]:
-        """What the initialization gave, or the tensor's own values, or 0 (int8: its zero point)."""
+        """Return the initialized value, or the tensor's own values, or 0 (int8: its zero point)."""
         value = self._initial.get(key, before.data)
         if value is None:
             zero = before.zero_point if before.dtype == np.int8 and before.quantization else 0

@@ -44,7 +44,7 @@ class ZooModel:
 
 
 def names(dtype: str = "int8", more: bool = False) -> list[str]:
-    """The zoo's names for "int8" or "float32" models, in the order of listings.
+    """Return the zoo's names for "int8" or "float32" models, in the order of listings.
 
     Args:
         dtype: of activations.
@@ -55,7 +55,7 @@ def names(dtype: str = "int8", more: bool = False) -> list[str]:
 
 
 def entry(name: str) -> Entry:
-    """The catalog's entry of a name.
+    """Return the catalog's entry of a name.
 
     Raises:
         UsageError: there is none; the text suggests near misses.
@@ -69,7 +69,7 @@ def entry(name: str) -> Entry:
 
 
 def find(name: str) -> ZooModel:
-    """The model's file: from ``COVP_MODEL_DIR``, the download cache, or built (and cached).
+    """Return the model's file: from ``COVP_MODEL_DIR``, the download cache, or built (and cached).
 
     Raises:
         UsageError: no such name.

@@ -41,7 +41,7 @@ class GraphBuilder:
         scale: float | None = None,
         zero_point: int = 0,
     ) -> Tensor:
-        """An input of the graph; int8 ones need a scale."""
+        """Add an input of the graph; int8 ones need a scale."""
         name = f"input_{len(self.inputs)}"
         tensor = Tensor(name, shape, np.dtype(dtype), quantization(scale, zero_point))
         self.inputs.append(tensor)
@@ -50,14 +50,14 @@ class GraphBuilder:
     def state(
         self, name: str, initial: NDArray[Any], scale: float | None = None, zero_point: int = 0
     ) -> Tensor:
-        """A tensor that holds, from the second inference on, what `becomes` said; stays else."""
+        """Add a tensor that holds what `becomes` said from the second inference on."""
         own = quantization(scale, zero_point)
         before = Tensor(f"{name}_before", initial.shape, initial.dtype, own)
         self.states.append(State(name, before, before, initial))
         return before
 
     def becomes(self, before: Tensor, after: Tensor) -> None:
-        """What a `state` is in the next inference."""
+        """Set the value of a `state` in the next inference."""
         self.states = [
             replace(state, after=after) if state.before is before else state
             for state in self.states
@@ -70,13 +70,13 @@ class GraphBuilder:
         zero_point: int = 0,
         axis: int = 0,
     ) -> Tensor:
-        """A constant; several scales run along ``axis``."""
+        """Add a constant; several scales run along ``axis``."""
         self._constants += 1
         name = f"constant_{self._constants}"
         return Tensor(name, data.shape, data.dtype, quantization(scale, zero_point, axis), data)
 
     def add(self, kind: str, *inputs: Tensor | None, **how: Any) -> Tensor:
-        """An operator with one output; see `add_all` for the keywords."""
+        """Add an operator with one output; see `add_all` for the keywords."""
         return self.add_all(kind, *inputs, **how)[0]
 
     def add_all(
@@ -90,7 +90,7 @@ class GraphBuilder:
         zero_point: int = 0,
         outputs: int = 1,
     ) -> list[Tensor]:
-        """An operator and its outputs.
+        """Return an operator and its outputs.
 
         Args:
             inputs: the data; None for an operand left out.
@@ -122,7 +122,7 @@ class GraphBuilder:
         return results
 
     def graph(self, *outputs: Tensor) -> Graph:
-        """The graph with these outputs."""
+        """Return the graph with these outputs."""
         return Graph(
             self.name, list(self.inputs), list(outputs), list(self.ops), states=list(self.states)
         )
@@ -132,7 +132,7 @@ class GraphBuilder:
 
 
 def single_op_graph(kind: str, *inputs: Tensor | None, **how: Any) -> Graph:
-    """A graph of one operator; inputs with data are constants, the others inputs of the graph."""
+    """Return a graph of one operator; inputs without data are inputs of the graph."""
     builder = GraphBuilder(kind.lower())
     builder.inputs = [tensor for tensor in inputs if tensor is not None and tensor.data is None]
     return builder.graph(*builder.add_all(kind, *inputs, **how))
@@ -141,7 +141,7 @@ def single_op_graph(kind: str, *inputs: Tensor | None, **how: Any) -> Graph:
 def quantization(
     scale: ArrayLike | None, zero_point: ArrayLike = 0, axis: int = 0
 ) -> Quantization | None:
-    """Quantization from one scale or several; None without a scale."""
+    """Return the quantization from one scale or several; None without a scale."""
     if scale is None:
         return None
     scales = np.atleast_1d(np.array(scale, np.float32))

@@ -31,7 +31,7 @@ def affine(low: float, high: float) -> Quantization | None:
 
 
 def symmetric(constant: Tensor) -> Tensor:
-    """A float constant in int8 with the zero point 0."""
+    """Return a float constant in int8 with the zero point 0."""
     data = np.asarray(constant.data)
     scale = np.float32(float(np.abs(data).max()) / 127)
     stored = np.round(data / scale).astype(np.int8)
@@ -82,7 +82,7 @@ Sample = Sequence[NDArray[np.float32]]
 def quantize(
     graph: Graph, input_quantizations: Sequence[Quantization], samples: Sequence[Sample]
 ) -> Graph:
-    """The graph in int8.
+    """Return the graph in int8.
 
     Args:
         graph: float32; of the operators that the zoo's topologies use.
@@ -112,7 +112,7 @@ def quantize(
 
 
 def _set_scales(op: Op, ranges: Ranges, new: dict[int, Tensor]) -> None:
-    """The int8 tensors of an operator's outputs and constants."""
+    """Make the int8 tensors of an operator's outputs and constants."""
     source = op.input(1 if op.kind == "SPLIT" else 0)
     for tensor in op.outputs:
         if op.kind in _KEEPS_SCALE:
@@ -136,7 +136,7 @@ def _set_scales(op: Op, ranges: Ranges, new: dict[int, Tensor]) -> None:
 def _of_one_scale(
     inputs: list[Tensor | None], output: Tensor, ops: list[Op]
 ) -> list[Tensor | None]:
-    """The inputs of a CONCATENATION, which takes one scale, after a QUANTIZE where they need it.
+    """Return a CONCATENATION's inputs, after a QUANTIZE where they have another scale.
 
     Those of later inputs come first, as converters have it.
     """
@@ -168,7 +168,7 @@ def spread_logits(graph: Graph, samples: Sequence[Sample], deviation: float = 2.
 
 
 def _ranges(graph: Graph, samples: Sequence[Sample]) -> Ranges:
-    """The lowest and highest value of each computed tensor; 0 is always inside."""
+    """Return the lowest and highest value of each computed tensor; 0 is always inside."""
     ranges: Ranges = {}
     for sample in samples:
         for name, value in run_all(graph, sample).items():
@@ -182,7 +182,7 @@ def _activation(tensor: Tensor, scaled: Quantization | None) -> Tensor:
 
 
 def _filter(op: Op, input_scale: float) -> dict[int, Tensor]:
-    """The weights and the bias of a convolution or fully connected layer."""
+    """Return the weights and the bias of a convolution or fully connected layer."""
     weights, bias = op.input(1), op.input(2)
     assert weights.data is not None and bias.data is not None
     axis = _WEIGHT_AXIS[op.kind]

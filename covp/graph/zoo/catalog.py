@@ -1,4 +1,4 @@
-"""What is in the zoo: the MLPerf Tiny reference models, with the hashes of the official files.
+"""The zoo's catalog: MLPerf Tiny reference models, with the hashes of the official files.
 
 And others of public repositories, and models of which no official file exists, whose weights are
 always synthetic.
@@ -53,7 +53,7 @@ class Entry:
 
     @property
     def is_synthetic_only(self) -> bool:
-        """Whether there is no official file."""
+        """True if there is no official file."""
         return not self.file
 
     @property

@@ -14,9 +14,9 @@ from covp.errors import CovpError
 TIMEOUT = 30
 """Seconds without an answer before a download is given up."""
 MOST_SECONDS = 900
-"""Of a whole download: a server that sends a byte now and then is not waited for."""
+"""Seconds for a whole download: a server that sends a byte now and then is not waited for."""
 MOST_BYTES = 1 << 28
-"""Of a file; what goes on sending does not fill the memory."""
+"""Largest size of a file; a server that never stops sending does not fill the memory."""
 
 
 def download(url: str, path: Path, sha256: str) -> None:
@@ -44,7 +44,7 @@ def download(url: str, path: Path, sha256: str) -> None:
 
 
 def _all(answer: HTTPResponse) -> bytes:
-    """What an answer holds. Raises OSError: it takes too long, or does not end."""
+    """Read an answer's content. Raises OSError: it takes too long, or does not end."""
     parts, size, end = [], 0, time.monotonic() + MOST_SECONDS
     while part := answer.read1(1 << 16):
         parts.append(part)

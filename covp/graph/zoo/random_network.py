@@ -36,7 +36,7 @@ class RandomNetwork:
         self._gain = 1 / input_size
 
     def input(self, *shape: int) -> Tensor:
-        """An input of the network."""
+        """Return an input of the network."""
         return self.builder.input(shape, np.float32)
 
     def conv(
@@ -47,7 +47,7 @@ class RandomNetwork:
         stride: Pair = (1, 1),
         activation: Activation = "relu",
     ) -> Tensor:
-        """CONV_2D with SAME padding."""
+        """Add a CONV_2D with SAME padding."""
         weights = self._weights((filters, *kernel, x.shape[3]), kernel[0] * kernel[1] * x.shape[3])
         attributes = Conv2D(stride, _same(x, kernel, stride), activation=activation)
         return self.builder.add("CONV_2D", x, weights, self._bias(filters), attributes=attributes)
@@ -61,7 +61,7 @@ class RandomNetwork:
         activation: Activation = "relu",
         multiplier: int = 1,
     ) -> Tensor:
-        """DEPTHWISE_CONV_2D with SAME or VALID padding."""
+        """Add a DEPTHWISE_CONV_2D with SAME or VALID padding."""
         channels = x.shape[3] * multiplier
         weights = self._weights((1, *kernel, channels), kernel[0] * kernel[1])
         padding = _same(x, kernel, stride) if same else Padding()
@@ -76,7 +76,7 @@ class RandomNetwork:
     def dense(
         self, x: Tensor, units: int, activation: Activation = "none", gain: float = 1.0
     ) -> Tensor:
-        """FULLY_CONNECTED."""
+        """Add a FULLY_CONNECTED."""
         self._gain *= gain
         depth = x.shape[-1]
         weights = self._weights((units, depth), depth)
@@ -86,7 +86,7 @@ class RandomNetwork:
         )
 
     def lstm(self, x: Tensor, cells: int) -> Tensor:
-        """UNIDIRECTIONAL_SEQUENCE_LSTM whose states stay from one inference to the next."""
+        """Add a UNIDIRECTIONAL_SEQUENCE_LSTM whose states stay from one inference to the next."""
         batch, _, depth = x.shape
         number = len(self.builder.ops)
         gain, self._gain = self._gain, 1.0
@@ -106,32 +106,32 @@ class RandomNetwork:
         return result
 
     def _matrix(self, shape: Pair, gain: float) -> Tensor:
-        """Weights of a gate: sums of size 1."""
+        """Return the weights of a gate: sums of size 1."""
         return self.builder.constant(self._normal(shape, gain / float(np.sqrt(shape[1]))))
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """ADD with RELU."""
+        """Add an ADD with RELU."""
         return self.builder.add("ADD", x, y, attributes=Elementwise("relu"))
 
     def max_pool(self, x: Tensor, size: Pair) -> Tensor:
-        """MAX_POOL_2D in steps of its own size, without padding."""
+        """Add a MAX_POOL_2D in steps of its own size, without padding."""
         return self.builder.add("MAX_POOL_2D", x, attributes=Pool2D(size, size, Padding()))
 
     def average_pool(self, x: Tensor, size: Pair, stride: Pair | None = None) -> Tensor:
-        """AVERAGE_POOL_2D without padding, in steps of its own size by default."""
+        """Add an AVERAGE_POOL_2D without padding, in steps of its own size by default."""
         attributes = Pool2D(size, stride or size, Padding())
         return self.builder.add("AVERAGE_POOL_2D", x, attributes=attributes)
 
     def pool_and_flatten(self, x: Tensor) -> Tensor:
-        """The average over the image, one row a batch."""
+        """Add the average over the image, one row a batch."""
         return self.flatten(self.average_pool(x, (x.shape[1], x.shape[2])))
 
     def flatten(self, x: Tensor) -> Tensor:
-        """RESHAPE to one row a batch."""
+        """Add a RESHAPE to one row a batch."""
         return self.builder.add("RESHAPE", x, shape=(x.shape[0], x.size // x.shape[0]))
 
     def classify(self, x: Tensor, classes: int) -> Graph:
-        """A FULLY_CONNECTED layer and SOFTMAX; the end."""
+        """Add a FULLY_CONNECTED layer and SOFTMAX, and end the graph."""
         logits = self.dense(x, classes)
         return self.builder.graph(self.builder.add("SOFTMAX", logits, attributes=Softmax()))
 

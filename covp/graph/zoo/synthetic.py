@@ -30,15 +30,15 @@ def rnnoise(net: RandomNetwork) -> Graph:
     one = net.builder.constant(np.array(1.0, np.float32))
     gru = [_Gru(net, state, one) for state in states]
     gru[2].recall()
-    dense = net.dense(_shaped(net, features, (1, _FEATURES)), _VAD)
-    first = _shaped(net, net.builder.add("TANH", dense), (1, 1, _VAD))
+    dense = net.dense(_reshape(net, features, (1, _FEATURES)), _VAD)
+    first = _reshape(net, net.builder.add("TANH", dense), (1, 1, _VAD))
     gru[0].hear(first)
     gru[1].recall()
     gru[0].recall()
     voice = gru[0].step(late=True)
-    gru[1].hear(_joined(net, first, voice, features))
+    gru[1].hear(_concatenate(net, first, voice, features))
     noise = gru[1].step(activation="relu")
-    gru[2].hear(_joined(net, voice, noise, features))
+    gru[2].hear(_concatenate(net, voice, noise, features))
     denoised = gru[2].step()
     gains = _answer(net, denoised, _BANDS)
     activity = _answer(net, voice, 1)
@@ -54,7 +54,7 @@ class _Gru:
     one: Tensor
 
     def recall(self) -> None:
-        """What the state gives to z, r and the candidate."""
+        """Compute the state's products for z, r and the candidate."""
         cells = self.state.shape[1]
         sums = self.net.dense(self.state, 3 * cells)
         self._back = self.net.builder.add_all(
@@ -62,13 +62,13 @@ class _Gru:
         )
 
     def hear(self, x: Tensor) -> None:
-        """What the input gives to them."""
+        """Compute the input's products for z, r and the candidate."""
         row = self.net.builder.add("UNPACK", x, attributes=Pack(0))
         sums = self.net.dense(row, 3 * self.state.shape[1])
         self._own = self.net.builder.add_all("SPLIT", sums, attributes=Split(1), outputs=3)
 
     def step(self, activation: Activation = "none", late: bool = False) -> Tensor:
-        """The new state; ``late``: what is kept of the old one is multiplied at the end."""
+        """Return the new state; ``late``: what is kept of the old one is multiplied at the end."""
         add = self.net.builder.add
         z = add("LOGISTIC", add("ADD", self._own[0], self._back[0], attributes=_PLAIN))
         kept = None if late else add("MUL", z, self.state, attributes=_PLAIN)
@@ -85,21 +85,21 @@ class _Gru:
         return add("PACK", after, attributes=Pack(0))
 
 
-def _shaped(net: RandomNetwork, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _reshape(net: RandomNetwork, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return net.builder.add("RESHAPE", x, shape=shape)
 
 
-def _joined(net: RandomNetwork, *parts: Tensor) -> Tensor:
+def _concatenate(net: RandomNetwork, *parts: Tensor) -> Tensor:
     return net.builder.add("CONCATENATION", *parts, attributes=Concatenation(2))
 
 
 def _answer(net: RandomNetwork, x: Tensor, units: int) -> Tensor:
-    dense = net.dense(_shaped(net, x, x.shape[1:]), units)
-    return net.builder.add("LOGISTIC", _shaped(net, dense, (1, 1, units)))
+    dense = net.dense(_reshape(net, x, x.shape[1:]), units)
+    return net.builder.add("LOGISTIC", _reshape(net, dense, (1, 1, units)))
 
 
 def resnet(net: RandomNetwork, width: int = 16) -> Graph:
-    """ResNet-8 for CIFAR-10: three blocks of two 3x3 convolutions."""
+    """Build a ResNet-8 for CIFAR-10: three blocks of two 3x3 convolutions."""
     x = net.conv(net.input(1, 32, 32, 3), width, (3, 3))
     for filters, stride in ((width, (1, 1)), (2 * width, (2, 2)), (4 * width, (2, 2))):
         y = net.conv(x, filters, (3, 3), stride)
@@ -111,12 +111,12 @@ def resnet(net: RandomNetwork, width: int = 16) -> Graph:
 
 
 def resnet_large(net: RandomNetwork) -> Graph:
-    """The same with 2.5 times the channels."""
+    """Return the same with 2.5 times the channels."""
     return resnet(net, 40)
 
 
 def micro_kws_m(net: RandomNetwork) -> Graph:
-    """Three convolutions with pools, three fully connected layers."""
+    """Build three convolutions with pools, three fully connected layers."""
     image = net.builder.add("RESHAPE", net.input(1, 1960), shape=(1, 49, 40, 1))
     x = net.max_pool(net.conv(image, 16, (8, 8)), (2, 2))
     x = net.average_pool(net.conv(x, 12, (6, 6)), (2, 2))
@@ -126,7 +126,7 @@ def micro_kws_m(net: RandomNetwork) -> Graph:
 
 
 def person_detect(net: RandomNetwork) -> Graph:
-    """MobileNetV1 of width 0.25 on gray images, a convolution as its classifier."""
+    """Build a MobileNetV1 of width 0.25 on gray images, a convolution as its classifier."""
     x = net.input(1, 96, 96, 1)
     x = net.depthwise(x, stride=(2, 2), activation="relu6", multiplier=8)
     channels = [16, 32, 32, 64, 64, *[128] * 6, 256, 256]
@@ -139,18 +139,18 @@ def person_detect(net: RandomNetwork) -> Graph:
 
 
 def mnist_lstm(net: RandomNetwork) -> Graph:
-    """An LSTM over the 28 rows of a digit; all its outputs are classified."""
+    """Return an LSTM over the 28 rows of a digit; all its outputs are classified."""
     return net.classify(net.flatten(net.lstm(net.input(1, 28, 28), 20)), 10)
 
 
 def dtln(net: RandomNetwork) -> Graph:
-    """The first half of DTLN: two LSTMs over spectra, one an inference, and a mask."""
+    """Return the first half of DTLN: two LSTMs over spectra, one an inference, and a mask."""
     x = net.lstm(net.lstm(net.input(1, 1, 257), 128), 128)
     return net.builder.graph(net.builder.add("LOGISTIC", net.dense(x, 257)))
 
 
 def kws(net: RandomNetwork) -> Graph:
-    """DS-CNN: one convolution and four depthwise-separable ones of 64 channels."""
+    """Build a DS-CNN: one convolution and four depthwise-separable ones of 64 channels."""
     x = net.conv(net.input(1, 49, 10, 1), 64, (10, 4), (2, 2))
     for _ in range(4):
         x = net.conv(net.depthwise(x), 64, (1, 1))
@@ -158,7 +158,7 @@ def kws(net: RandomNetwork) -> Graph:
 
 
 def vww(net: RandomNetwork) -> Graph:
-    """MobileNetV1 of width 0.25."""
+    """Build a MobileNetV1 of width 0.25."""
     x = net.conv(net.input(1, 96, 96, 3), 8, (3, 3), (2, 2))
     blocks = [(16, 1), (32, 2), (32, 1), (64, 2), (64, 1), (128, 2), *[(128, 1)] * 5]
     for filters, stride in (*blocks, (256, 2), (256, 1)):
@@ -167,7 +167,7 @@ def vww(net: RandomNetwork) -> Graph:
 
 
 def toycar(net: RandomNetwork) -> Graph:
-    """An autoencoder of ten fully connected layers, eight units in the middle."""
+    """Return an autoencoder of ten fully connected layers, eight units in the middle."""
     x = net.input(1, 640)
     for units in (128, 128, 128, 128, 8, 128, 128, 128, 128):
         x = net.dense(x, units, "relu")
@@ -175,7 +175,7 @@ def toycar(net: RandomNetwork) -> Graph:
 
 
 def sww(net: RandomNetwork) -> Graph:
-    """Depthwise-separable convolutions along time, then one row of 32 features."""
+    """Build depthwise-separable convolutions along time, then one row of 32 features."""
     x = net.input(1, 30, 1, 40)
     for rows, filters in ((3, 128), (5, 128), (10, 128), (15, 32)):
         x = net.depthwise(x, (rows, 1), same=False, activation="none")
@@ -184,7 +184,7 @@ def sww(net: RandomNetwork) -> Graph:
 
 
 def cifar10(net: RandomNetwork) -> Graph:
-    """The CNN of the microTVM thesis: three 5x5 convolutions with pools, one dense layer.
+    """Return the CNN of the microTVM thesis: three 5x5 convolutions with pools, one dense layer.
 
     Given are the kernels' sizes, the channels and the order of the layers. Left open, chosen here:
     SAME padding and pools of 2x2 in steps of 2, with which the inputs of the convolutions are
@@ -233,7 +233,7 @@ INPUT_QUANTIZATION = {
 
 
 def synthetic_path(name: str) -> Path:
-    """The cached file of a zoo name ("resnet", "resnet_float" ...), built when it is missing."""
+    """Return the cached file of a zoo name ("resnet", "resnet_float" ...), built if missing."""
     here = Path(__file__).parent
     key = content_key(*(path.read_bytes() for path in sorted(here.glob("*.py"))))
     file = f"{name}-synthetic-{key[:16]}.tflite"
@@ -246,7 +246,7 @@ def synthetic_path(name: str) -> Path:
 
 
 def synthetic_graph(name: str) -> Graph:
-    """The graph of a zoo name; the same on every call."""
+    """Return the graph of a zoo name; the same on every call."""
     # these load numpy-heavy code that a cached file does without
     from covp.graph.zoo.calibrate import quantize, spread_logits
     from covp.graph.zoo.random_network import RandomNetwork
@@ -270,6 +270,6 @@ def synthetic_graph(name: str) -> Graph:
 
 
 def _values(scaled: Quantization) -> NDArray[np.float32]:
-    """The real numbers that an int8 input may be."""
+    """Return the real numbers that an int8 input may be."""
     stored = np.arange(-128, 128) - int(scaled.zero_point[0])
     return np.asarray((stored * scaled.scale[0]).astype(np.float32))

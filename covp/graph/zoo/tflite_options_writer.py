@@ -11,7 +11,7 @@ from flatbuffers import flexbuffers
 
 from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Op
-from covp.graph.tflite.converters.common import dilated, same_padding
+from covp.graph.tflite.converters.common import dilated_size, same_padding
 
 Fields = dict[str, Any]
 
@@ -24,7 +24,7 @@ _ACTIVATIONS = {
 
 
 def builtin_options(op: Op) -> tuple[str, Fields] | None:
-    """The name of the options table and its fields; None where TFLite has no table."""
+    """Return the name of the options table and its fields; None where TFLite has no table."""
     if op.kind not in _WRITERS:
         return None
     table, fields = _WRITERS[op.kind]
@@ -36,7 +36,7 @@ CUSTOM_NAMES = {"DETECTION_POSTPROCESS": "TFLite_Detection_PostProcess"}
 
 
 def custom_options(op: Op) -> bytes | None:
-    """The options of a custom operator, a FlexBuffer; None for other kinds."""
+    """Return the options of a custom operator, a FlexBuffer; None for other kinds."""
     if op.kind not in CUSTOM_NAMES:
         return None
     a = op.attributes
@@ -72,7 +72,7 @@ def _strides(op: Op) -> Fields:
 
 def _convolution(op: Op) -> Fields:
     a, weights = op.attributes, op.input(1).shape
-    window = dilated((weights[1], weights[2]), a.dilation)
+    window = dilated_size((weights[1], weights[2]), a.dilation)
     fields = {
         "Padding": _padding(op, window),
         "DilationHFactor": a.dilation[0],
@@ -94,7 +94,7 @@ def _bias_type(op: Op) -> Fields:
 
 
 def _transpose_conv(op: Op) -> Fields:
-    """Of an operator in a file's form, see `covp.graph.zoo.tflite_writer`."""
+    """Return the options of an operator in a file's form, see `covp.graph.zoo.tflite_writer`."""
     a, weights = op.attributes, op.input(1).shape
     same = same_padding(a.size, (weights[1], weights[2]), a.stride)
     if a.before == (same.top, same.left) and op.input(2).shape[1:3] == tuple(
@@ -125,7 +125,7 @@ def _resize(op: Op) -> Fields:
     return {"AlignCorners": a.align_corners, "HalfPixelCenters": a.half_pixel_centers}
 
 
-def _nothing(op: Op) -> Fields:
+def _no_options(op: Op) -> Fields:
     return {}
 
 
@@ -145,8 +145,8 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
         lambda op: {"AdjX": op.attributes.adj_x, "AdjY": op.attributes.adj_y},
     ),
     "CALL_ONCE": ("CallOnceOptions", lambda op: {"InitSubgraphIndex": 1}),
-    "BATCH_TO_SPACE_ND": ("BatchToSpaceNDOptions", _nothing),
-    "BROADCAST_TO": ("BroadcastToOptions", _nothing),
+    "BATCH_TO_SPACE_ND": ("BatchToSpaceNDOptions", _no_options),
+    "BROADCAST_TO": ("BroadcastToOptions", _no_options),
     "CONCATENATION": (
         "ConcatenationOptions",
         lambda op: {"Axis": op.attributes.axis} | _activation(op),
@@ -158,9 +158,9 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
     ),
     "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", _convolution),
     "DEPTH_TO_SPACE": ("DepthToSpaceOptions", lambda op: {"BlockSize": op.attributes.size}),
-    "DEQUANTIZE": ("DequantizeOptions", _nothing),
+    "DEQUANTIZE": ("DequantizeOptions", _no_options),
     "DIV": ("DivOptions", _activation),
-    "EXPAND_DIMS": ("ExpandDimsOptions", _nothing),
+    "EXPAND_DIMS": ("ExpandDimsOptions", _no_options),
     "FULLY_CONNECTED": (
         "FullyConnectedOptions",
         lambda op: {"KeepNumDims": op.attributes.keep_num_dims} | _activation(op) | _bias_type(op),
@@ -170,8 +170,8 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
         "GatherOptions",
         lambda op: {"Axis": op.attributes.axis, "BatchDims": op.attributes.batches},
     ),
-    "GATHER_ND": ("GatherNdOptions", _nothing),
-    "L2_NORMALIZATION": ("L2NormOptions", _nothing),
+    "GATHER_ND": ("GatherNdOptions", _no_options),
+    "L2_NORMALIZATION": ("L2NormOptions", _no_options),
     "LOCAL_RESPONSE_NORMALIZATION": (
         "LocalResponseNormalizationOptions",
         lambda op: {
@@ -191,39 +191,39 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
         "PackOptions",
         lambda op: {"ValuesCount": len(op.inputs), "Axis": op.attributes.axis},
     ),
-    "PAD": ("PadOptions", _nothing),
-    "PADV2": ("PadV2Options", _nothing),
-    "QUANTIZE": ("QuantizeOptions", _nothing),
+    "PAD": ("PadOptions", _no_options),
+    "PADV2": ("PadV2Options", _no_options),
+    "QUANTIZE": ("QuantizeOptions", _no_options),
     "REDUCE_ALL": _REDUCER,
     "REDUCE_ANY": _REDUCER,
     "REDUCE_MAX": _REDUCER,
     "REDUCE_MIN": _REDUCER,
     "REDUCE_PROD": _REDUCER,
-    "RESHAPE": ("ReshapeOptions", _nothing),
+    "RESHAPE": ("ReshapeOptions", _no_options),
     "RESIZE_BILINEAR": ("ResizeBilinearOptions", _resize),
     "RESIZE_NEAREST_NEIGHBOR": ("ResizeNearestNeighborOptions", _resize),
     "REVERSE_SEQUENCE": (
         "ReverseSequenceOptions",
         lambda op: {"SeqDim": op.attributes.time_axis, "BatchDim": op.attributes.batch_axis},
     ),
-    "REVERSE_V2": ("ReverseV2Options", _nothing),
-    "SCATTER_ND": ("ScatterNdOptions", _nothing),
+    "REVERSE_V2": ("ReverseV2Options", _no_options),
+    "SCATTER_ND": ("ScatterNdOptions", _no_options),
     "SHAPE": ("ShapeOptions", lambda op: {"OutType": tflite.TensorType.INT32}),
-    "SLICE": ("SliceOptions", _nothing),
+    "SLICE": ("SliceOptions", _no_options),
     "SOFTMAX": ("SoftmaxOptions", lambda op: {"Beta": op.attributes.beta}),
-    "SPACE_TO_BATCH_ND": ("SpaceToBatchNDOptions", _nothing),
+    "SPACE_TO_BATCH_ND": ("SpaceToBatchNDOptions", _no_options),
     "SPACE_TO_DEPTH": ("SpaceToDepthOptions", lambda op: {"BlockSize": op.attributes.size}),
     "SPLIT": ("SplitOptions", lambda op: {"NumSplits": len(op.outputs)}),
     "SPLIT_V": ("SplitVOptions", lambda op: {"NumSplits": len(op.outputs)}),
-    "SQUEEZE": ("SqueezeOptions", _nothing),
+    "SQUEEZE": ("SqueezeOptions", _no_options),
     "STRIDED_SLICE": ("StridedSliceOptions", _strided_slice),
     "SUB": ("SubOptions", _sum),
     "TRANSPOSE_CONV": ("TransposeConvOptions", _transpose_conv),
-    "TILE": ("TileOptions", _nothing),
+    "TILE": ("TileOptions", _no_options),
     "SVDF": ("SVDFOptions", lambda op: {"Rank": op.attributes.rank} | _activation(op)),
     "SUM": _REDUCER,
-    "TOPK_V2": ("TopKV2Options", _nothing),
-    "TRANSPOSE": ("TransposeOptions", _nothing),
+    "TOPK_V2": ("TopKV2Options", _no_options),
+    "TRANSPOSE": ("TransposeOptions", _no_options),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (
         "UnidirectionalSequenceLSTMOptions",
         lambda op: {

@@ -20,7 +20,7 @@ from covp.graph.zoo.tflite_options_writer import CUSTOM_NAMES, builtin_options, 
 
 
 def tflite_form(graph: Graph) -> Graph:
-    """The graph with such operators as a file has them; the argument stays as it is."""
+    """Return the graph with such operators as a file has them; the argument stays as it is."""
     return replace(graph, ops=[_FORMS.get(op.kind, _same)(op) for op in graph.ops])
 
 
@@ -29,21 +29,21 @@ def _same(op: Op) -> Op:
 
 
 def _transpose_conv(op: Op) -> Op:
-    """The inputs are the output's shape, weights, image and bias."""
+    """Return the file's form: inputs are the output's shape, weights, image and bias."""
     shape = np.array(op.output.shape, np.int32)
     stated = Tensor(f"{op.name}_shape", shape.shape, shape.dtype, None, shape)
     return replace(op, inputs=[stated, op.input(1), op.input(0), *op.inputs[2:]])
 
 
-def _grouped(op: Op) -> Op:
-    """A CONV_2D with fewer input channels in its filters than in its image."""
+def _group(op: Op) -> Op:
+    """Return a CONV_2D with fewer input channels in its filters than in its image."""
     a = op.attributes
     (top, bottom), (left, right) = a.padding
     attributes = Conv2D(a.stride, Padding(top, bottom, left, right), a.dilation, a.activation)
     return replace(op, kind="CONV_2D", attributes=attributes)
 
 
-_FORMS = {"CONV_ND": _grouped, "TRANSPOSE_CONV": _transpose_conv}
+_FORMS = {"CONV_ND": _group, "TRANSPOSE_CONV": _transpose_conv}
 
 
 RESOURCE = np.dtype(object)
@@ -59,7 +59,7 @@ class VarHandle:
 
 @dataclass(frozen=True)
 class FileGraphs:
-    """What a file of a graph with states holds.
+    """The content of a file of a graph with states.
 
     Attributes:
         subgraphs: the model, and what CALL_ONCE runs, if there is that.
@@ -71,7 +71,7 @@ class FileGraphs:
 
 
 def in_file(graph: Graph) -> FileGraphs:
-    """The subgraphs of a graph's file.
+    """Return the subgraphs of a graph's file.
 
     A state that an LSTM or SVDF changes is its variable tensor; others are resources: read before
     the operators, assigned after them.
@@ -98,7 +98,7 @@ def in_file(graph: Graph) -> FileGraphs:
 
 
 def _without_states(op: Op) -> Op:
-    """The operator without the outputs that are its variables afterwards."""
+    """Return the operator without the outputs that are its variables afterwards."""
     kept = len(op.outputs) - len(CHANGED_INPUTS.get(op.kind, ()))
     return replace(op, outputs=op.outputs[:kept])
 
@@ -139,7 +139,7 @@ _VERSIONS = {"BROADCAST_TO": 2}  # others have had every type that covp writes f
 
 
 def write_tflite(graph: Graph) -> bytes:
-    """The graph as a flatbuffer that TFLite and TFLM read.
+    """Return the graph as a flatbuffer that TFLite and TFLM read.
 
     Raises:
         ValueError: a padding is neither what SAME nor what VALID gives, or an operator or dtype
@@ -173,7 +173,7 @@ class _Writer:
         return bytes(self.builder.Output())
 
     def _table(self, kind: str, **fields: Any) -> int:
-        """A table of the schema; fields that are None are left out."""
+        """Return a table of the schema; fields that are None are left out."""
         getattr(tflite, f"{kind}Start")(self.builder)
         for name, value in fields.items():
             if value is not None:
@@ -211,7 +211,7 @@ class _Writer:
                 Version=1,
             )
         if number is None:
-            raise ValueError(f"{kind} is no operator of TFLite")
+            raise ValueError(f"{kind} is not a TFLite operator")
         # readers of before 2021 know the one-byte field only
         return self._table(
             "OperatorCode",
@@ -298,7 +298,7 @@ class _Writer:
 
 
 def _content(data: NDArray[Any], bits: int | None) -> bytes:
-    """The bytes of a constant; of int4 two values in each, the first in the lower half."""
+    """Return the bytes of a constant; of int4 two values in each, the first in the lower half."""
     if bits != 4:
         return data.tobytes()
     flat = np.append(data.reshape(-1), np.zeros(data.size % 2, np.int8)).view(np.uint8)

@@ -277,7 +277,7 @@ def test_a_softmax_over_too_many_values_is_refused() -> None:
     x = Tensor("x", (1, 4096), np.dtype(np.int8), quantization(0.1))
     y = Tensor("y", (1, 4096), np.dtype(np.int8), quantization(1 / 256, -128))
     op = Op("SOFTMAX", "op", [x], [y], Softmax(1.0))
-    with pytest.raises(ModelError, match=r"operator 0 \(SOFTMAX\): .*4095 are the most"):
+    with pytest.raises(ModelError, match=r"operator 0 \(SOFTMAX\): .*at most 4095 are supported"):
         read_tflite(write_tflite(Graph("one", [x], [y], [op])))
 
 

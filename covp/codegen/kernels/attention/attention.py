@@ -43,9 +43,9 @@ def emit_attention(request: KernelRequest) -> LayerCode:
                 query=_at(op.input(0), a.heads, "h", "i"),
                 key=_at(op.input(1), a.kv_heads, f"h / {a.heads // a.kv_heads}", ""),
                 value=_at(op.input(2), a.kv_heads, f"h / {a.heads // a.kv_heads}", ""),
-                weighted=indent(_weighted(n, _steps(op.input(2), a.kv_heads)[2]), 4),
+                weighted=indent(_weighted_sum(n, _steps(op.input(2), a.kv_heads)[2]), 4),
                 result=_at(op.output, a.heads, "h", "i"),
-                seen=indent(_seen(op, n), 4),
+                seen=indent(_key_range(op, n), 4),
                 weights=_row("all_scores", a.heads, n) if a.scores == 3 else "scratch",
                 scores=indent(_scores(op, n), 4),
                 clear=indent(_clear(a, n), 4),
@@ -56,7 +56,7 @@ def emit_attention(request: KernelRequest) -> LayerCode:
 
 
 def _steps(tensor: Tensor, heads: int) -> tuple[int, int, int]:
-    """Elements from one batch, one head and one position to the next."""
+    """Return the elements from one batch, one head and one position to the next."""
     strides = dense_strides(tensor.shape)
     if len(tensor.shape) == 4:
         return strides[0], strides[1], strides[2]
@@ -73,8 +73,8 @@ def _row(name: str, heads: int, n: Extents) -> str:
     return f"{name} + ((b * {heads} + h) * {n.queries} + i) * {n.keys}"
 
 
-def _seen(op: Op, n: Extents) -> list[str]:
-    """The first key that the query sees and the one after the last."""
+def _key_range(op: Op, n: Extents) -> list[str]:
+    """Return the first key that the query sees and the one after the last."""
     a: Attention = op.attributes
     mask, lengths = optional(op, MASK), optional(op, LENGTHS)
     lines = [f"int32_t first = 0, last = {n.keys if mask is None else mask.shape[-1]};"]
@@ -92,7 +92,7 @@ def _seen(op: Op, n: Extents) -> list[str]:
 
 
 def _scores(op: Op, n: Extents) -> list[str]:
-    """Scores with their bias in ``w[first]`` to ``w[last - 1]``, the largest in ``most``."""
+    """Return scores with their bias in ``w[first]`` to ``w[last - 1]``, the largest in ``most``."""
     a: Attention = op.attributes
     mask = optional(op, MASK)
     dot = f"dot(query, key + j * {_steps(op.input(1), a.kv_heads)[2]}) * {c_float(a.scale)}"
@@ -125,7 +125,7 @@ def _scores(op: Op, n: Extents) -> list[str]:
 
 
 def _clear(a: Attention, n: Extents) -> list[str]:
-    """Weights of keys that are not seen, where they are an output."""
+    """Return the weights of keys that are not seen, where they are an output."""
     if a.scores != 3:
         return ["/* no weights are kept */"]
     return [
@@ -136,7 +136,7 @@ def _clear(a: Attention, n: Extents) -> list[str]:
 
 
 def _dot(size: int) -> str:
-    """The product of a query and a key; several sums, as an addition waits for the one before."""
+    """Return the C of a query's product with a key; in several sums, as additions wait."""
     sums = range(_divisor(size))
     step = len(sums)
     terms = [f"s{i} += a[d + {i}] * b[d + {i}];" for i in sums]
@@ -151,8 +151,8 @@ def _dot(size: int) -> str:
     )
 
 
-def _weighted(n: Extents, step: int) -> list[str]:
-    """The values' sum by weights, several elements in one pass over the weights."""
+def _weighted_sum(n: Extents, step: int) -> list[str]:
+    """Return the values' sum by weights, several elements in one pass over the weights."""
     sums = range(_divisor(n.value_size))
     terms = [f"s{i} += w[j] * value[j * {step} + d + {i}];" for i in sums]
     return [

@@ -11,7 +11,7 @@ from covp.graph.ops.rotary_embedding import POSITIONS, RotaryEmbedding, split
 
 @kernel("ROTARY_EMBEDDING", "float32")
 def emit_rotary_embedding(request: KernelRequest) -> LayerCode:
-    """A position outside the table is that of its nearer end."""
+    """Emit the rotations; a position outside the table is that of its nearer end."""
     op = request.op
     a: RotaryEmbedding = op.attributes
     batch, heads, sequence, size = split(op)

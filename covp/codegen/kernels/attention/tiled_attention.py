@@ -29,7 +29,7 @@ from covp.graph.ops.tiled_attention import TiledAttention
 
 @kernel("ATTENTION_TILED", "int8")
 def emit_attention(request: KernelRequest) -> LayerCode:
-    """The output may take the memory of the queries."""
+    """Emit the tiles; the output may take the memory of the queries."""
     op = request.op
     attention: TiledAttention = op.attributes
     shape = attention.shape
@@ -67,14 +67,14 @@ def _without_repetition(names: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _in_place(attention: TiledAttention, tensors: Sequence[Tensor]) -> bool:
-    """Whether each tile is written where its queries lie, which are not read again."""
+    """Return whether each tile overwrites its own queries, which are not read again."""
     shape = attention.shape
     alone = all(tensors[0] is not other for other in tensors[1:])
     return alone and shape.q == shape.output and shape.depth == shape.width
 
 
 def _tile(products: Products, rows: int) -> str:
-    """C text of ``tile<rows>``: some rows of queries from end to end."""
+    """Return C text of ``tile<rows>``: some rows of queries from end to end."""
     return (
         f"static void tile{rows}(const int8_t *q, const int8_t *k, const int8_t *v,\n"
         "    int8_t *output, uint8_t *scratch)\n{\n"
@@ -94,7 +94,7 @@ def _tile(products: Products, rows: int) -> str:
 
 
 def _body(products: Products, names: dict[str, Tensor], shared: dict[str, Tensor]) -> list[str]:
-    """Loops over batches and heads, then over tiles."""
+    """Return the loops over batches and heads, then over tiles."""
     shape = products.shape
     axes = len(shape.batches)
     parts = {"q": shape.q, "k": shape.k, "v": shape.v, "output": shape.output}

@@ -29,28 +29,28 @@ _MARGIN = 2  # what the proved form may give beyond the last step
 
 
 def product_requantizer(core: Core, op: Op, depth: int) -> Requantizer:
-    """Of an int8 BATCH_MATMUL with ``depth`` products a sum."""
+    """Return the requantizer of an int8 BATCH_MATMUL with ``depth`` products per sum."""
     bound = depth * (128 + abs(op.input(0).zero_point)) * (128 + abs(op.input(1).zero_point))
     return finisher(core, Arithmetic.of(op), matmul_scaling(op), bound)
 
 
 def mix_text(core: Core, attention: TiledAttention) -> str:
-    """C text of START_mix and ``to_mix(sum, factor)``."""
-    return _named(product_requantizer(core, attention.mix, attention.shape.keys), "mix")
+    """Return C text of START_mix and ``to_mix(sum, factor)``."""
+    return _requantizer_text(product_requantizer(core, attention.mix, attention.shape.keys), "mix")
 
 
 def score_text(core: Core, attention: TiledAttention) -> str:
-    """C text of START_scores, ``to_scores(sum, factor)`` and ``CODE(score)``."""
+    """Return C text of START_scores, ``to_scores(sum, factor)`` and ``CODE(score)``."""
     requantizer = product_requantizer(core, attention.scores, attention.shape.depth)
     low, high = _reach(requantizer)
     if clamp_includes(core, -128, 127) or high - low > _LONGEST_TABLE:
         low, high = -128, 127
-        text = _named(requantizer, "scores", _middle(128) if attention.scale else "")
+        text = _requantizer_text(requantizer, "scores", _middle(128) if attention.scale else "")
         if attention.scale is None:
             return text + "#define CODE(score) (uint8_t)(127 - (score))\n"
     else:
         wide = replace(requantizer, scaling=replace(requantizer.scaling, clamp=(low, high)))
-        text = _named(wide, "scores", _middle(_MARGIN - low))
+        text = _requantizer_text(wide, "scores", _middle(_MARGIN - low))
         text = text.replace(f"    {clamp(core, 'result', low, high)}\n", "")
         low, high = low - _MARGIN, high + _MARGIN
     table = _codes(attention, np.clip(np.arange(low, high + 1), -128, 127))
@@ -59,7 +59,7 @@ def score_text(core: Core, attention: TiledAttention) -> str:
 
 
 def _reach(requantizer: Requantizer) -> tuple[int, int]:
-    """The least and the largest result without a clamp."""
+    """Return the least and the largest result without a clamp."""
     ends = np.array([-requantizer.bound, requantizer.bound])
     scaling = requantizer.scaling
     scaled = multiply_by_quantized_multiplier(ends, scaling.multiplier, scaling.shift)
@@ -76,12 +76,12 @@ def _codes(attention: TiledAttention, scores: NDArray[np.int64]) -> NDArray[np.u
 
 
 def _middle(zero: int) -> str:
-    """The place of score 0 in the table, which is read with negative indices too."""
+    """Return the place of score 0 in the table, which is read with negative indices too."""
     return f'; const uint8_t *middle = code_of_score + {zero}; __asm__("" : "+r"(middle))'
 
 
-def _named(requantizer: Requantizer, name: str, more: str = "") -> str:
-    """C text of ``to_<name>(sum, factor)`` and of START_<name>, which declares the factor.
+def _requantizer_text(requantizer: Requantizer, name: str, more: str = "") -> str:
+    """Return C text of ``to_<name>(sum, factor)`` and of START_<name>, which declares the factor.
 
     It is an opaque variable: a compiler that knows it makes four instructions of what is one with a
     register.

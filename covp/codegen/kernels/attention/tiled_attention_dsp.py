@@ -73,7 +73,7 @@ class _DspProducts(Products):
         ]
 
     def _pass(self, rows: int, stride: int, factor: str, words: int) -> list[str]:
-        """The sums of a block: ``words`` pairs of each of some rows and four columns."""
+        """Return the sums of a block: ``words`` pairs of each of some rows and four columns."""
         pairs = block(rows, 4)
         adds = [f"int32_t x{r} = (int32_t)x[{r * stride}];" for r in range(rows)]
         for c in range(4):
@@ -130,5 +130,5 @@ class _DspProducts(Products):
 
 
 def dsp_products(core: Core, attention: TiledAttention) -> Products:
-    """For cores with SMLAD: 2 rows x 4 columns of sums in registers."""
+    """Return the products for cores with SMLAD: 2 rows x 4 columns of sums in registers."""
     return _DspProducts(core, attention, 2)

@@ -39,7 +39,7 @@ class PackedProducts(PlainProducts):
         return [part for part in ((full, 2 * self.words), (1 if rest else 0, rest)) if part[0]]
 
     def head_bytes(self) -> dict[str, int]:
-        """Words of all values, an odd last one beside nothing."""
+        """Return words of all values, an odd last one beside nothing."""
         return {"values": 4 * self.shape.keys * ((self.shape.width + 1) // 2)}
 
     def load_head(self) -> list[str]:
@@ -66,7 +66,7 @@ class PackedProducts(PlainProducts):
         return lines
 
     def pointers(self) -> list[str]:
-        """The values are in scratch."""
+        """Return the pointers; the values are in scratch."""
         return [*super().pointers(), "(void)v;"]
 
     def functions(self) -> list[str]:
@@ -80,7 +80,7 @@ class PackedProducts(PlainProducts):
         return any(rows >= self.together for rows in self.tiles(self.shape.queries))
 
     def mix(self, rows: int) -> str:
-        """A few rows at a time."""
+        """Return a few rows at a time."""
         row = self.shape.output[self.axes]
         whole = rows - rows % self.together
         calls = []
@@ -109,7 +109,7 @@ class PackedProducts(PlainProducts):
         )
 
     def _block(self, n: int, columns: int) -> list[str]:
-        """The sums of some rows and columns, and their output."""
+        """Return the sums of some rows and columns, and their output."""
         (row, step), words = self.shape.output[self.axes :], (columns + 1) // 2
         every = [(r, w) for r in range(n) for w in range(words)]
         move = [
@@ -151,7 +151,7 @@ class PackedProducts(PlainProducts):
 
 
 def packed_products(core: Core, attention: TiledAttention) -> PackedProducts:
-    """As many sums as there are registers for."""
+    """Return packed products with as many sums as the core has registers for."""
     if core.architecture == "riscv":
         return PackedProducts(core, attention, 4)
     return PackedProducts(core, attention, 2, 2, words=2, together=1)

@@ -35,7 +35,7 @@ class PlainProducts(Products):
     def _pass(
         self, rows: int, columns: int, count: int, x: tuple[str, int], y: tuple[str, int, int]
     ) -> list[str]:
-        """The sums of a block.
+        """Return the sums of a block.
 
         Args:
             rows, columns: of the block.
@@ -58,7 +58,7 @@ class PlainProducts(Products):
         ]
 
     def _starts(self, rows: int, zero: int, count: int, x: tuple[str, int]) -> list[str]:
-        """What the zero point of the second factor takes from the sums of each row."""
+        """Return the C that computes each row's correction for the second factor's zero point."""
         lines = ["int32_t " + ", ".join(f"z{r} = 0" for r in range(rows)) + ";"]
         if zero:
             lines += [f"for (int32_t i = 0; i < {count}; i++) {{"]

@@ -52,7 +52,7 @@ class Products(ABC):
 
     @property
     def shape(self) -> AttentionShape:
-        """Of the operator."""
+        """Shape of the operator."""
         return self.attention.shape
 
     @property
@@ -102,21 +102,21 @@ class Products(ABC):
 
     @property
     def scratch_bytes(self) -> int:
-        """Of the whole layer."""
+        """Bytes of scratch memory that the whole layer needs."""
         return self.places()["end"]
 
     def tiles(self, queries: int) -> list[int]:
-        """The numbers of rows that tiles have."""
+        """Return the numbers of rows that tiles have."""
         rest = queries % self.rows
         return [*([self.rows] if queries >= self.rows else []), *([rest] if rest else [])]
 
     def start(self) -> list[str]:
-        """C text before all heads: the table is empty, what padding stands for is 0."""
+        """Return C text before all heads: the table is empty, what padding stands for is 0."""
         words = self.places()["end"] // 4
         return [f"for (int32_t i = 0; i < {words}; i++)", "    ((word *)scratch)[i] = 0;"]
 
     def pointers(self) -> list[str]:
-        """C declarations of the parts of scratch inside a tile."""
+        """Return the C declarations of the parts of scratch inside a tile."""
         places = self.places()
         kinds = {"table_of": "uint8_t", "codes_of": "uint8_t", "weights_of": self.weight_type}
         return [
@@ -126,7 +126,7 @@ class Products(ABC):
         ]
 
     def load_queries(self, rows: int) -> list[str]:
-        """C text that copies the queries of a tile, less their zero point."""
+        """Return C text that copies the queries of a tile, less their zero point."""
         row, step = self.shape.q[self.axes :]
         zero = self.zeros[0]
         value = f"q[r * {row} + d * {step}]" + (f" - ({zero})" if zero else "")
@@ -138,20 +138,20 @@ class Products(ABC):
 
     @abstractmethod
     def load_head(self) -> list[str]:
-        """C text before the tiles of a head; q_of, k_of and v_of are its inputs."""
+        """Return C text before the tiles of a head; q_of, k_of and v_of are its inputs."""
 
     def functions(self) -> list[str]:
-        """C text of scores<rows>() and mix<rows>() for all tiles."""
+        """Return C text of scores<rows>() and mix<rows>() for all tiles."""
         tiles = self.tiles(self.shape.queries)
         return [make(rows) for rows in tiles for make in (self.scores, self.mix)]
 
     @abstractmethod
     def scores(self, rows: int) -> str:
-        """C text of scores<rows>(): queries times keys, as codes."""
+        """Return C text of scores<rows>(): queries times keys, as codes."""
 
     @abstractmethod
     def mix(self, rows: int) -> str:
-        """C text of mix<rows>(): weights times values, to the output."""
+        """Return C text of mix<rows>(): weights times values, to the output."""
 
 
 def block(rows: int, columns: int) -> list[tuple[int, int]]:
@@ -159,5 +159,5 @@ def block(rows: int, columns: int) -> list[tuple[int, int]]:
 
 
 def declare(pairs: Sequence[tuple[int, int]], value: str = "0") -> str:
-    """Sums of a block; {r} of the value is the row."""
+    """Return the sums of a block; {r} of the value is the row."""
     return "int32_t " + ", ".join(f"s{r}{c} = {value.format(r=r)}" for r, c in pairs) + ";"

@@ -20,7 +20,7 @@ from covp.graph.ops.tiled_attention import TiledAttention
 
 
 def softmax_functions(core: Core, attention: TiledAttention, products: Products) -> list[str]:
-    """C text of ``soften(codes, weights, table)``: a row of codes to weights (plus 128)."""
+    """Return C text of ``soften(codes, weights, table)``: a row of codes to weights (plus 128)."""
     op = attention.softmax
     check_depth(op)
     powers = exponentials(op)

@@ -39,7 +39,7 @@ class MatrixProduct:
 
     @staticmethod
     def of(op: Op) -> MatrixProduct:
-        """The numbers of an operator."""
+        """Return the numbers of an operator."""
         first, second, result = op.input(0).shape, op.input(1).shape, op.output.shape
         x, y = (first[-1], 1), (second[-1], 1)
         batches = LoopNest.over(
@@ -59,14 +59,14 @@ class MatrixProduct:
 
 
 def _batch_strides(shape: Shape, result: Shape) -> Shape:
-    """Elements between neighbours of each axis of the output before the last two."""
+    """Return the elements between neighbours of each axis of the output before the last two."""
     step = shape[-2] * shape[-1]
     return tuple(step * n for n in broadcast_strides(shape[:-2], result[:-2]))
 
 
 @kernel("BATCH_MATMUL", "float32", "int32")
 def emit_matmul(request: KernelRequest) -> LayerCode:
-    """Numbers as they are; int32 modulo 2**32."""
+    """Emit products of numbers as they are; int32 modulo 2**32."""
     product = MatrixProduct.of(request.op)
     if request.op.output.dtype == np.float32:
         tile = _Tile(product, "float", "float", "0.0f")
@@ -78,7 +78,7 @@ def emit_matmul(request: KernelRequest) -> LayerCode:
 
 @kernel("BATCH_MATMUL", "int8")
 def emit_int8_matmul(request: KernelRequest) -> LayerCode:
-    """Bytes less their zero points; sums are requantized as those of a convolution are."""
+    """Emit products of bytes less their zero points; sums are requantized like a convolution's."""
     op = request.op
     product = MatrixProduct.of(op)
     zeros = op.input(0).zero_point, op.input(1).zero_point
@@ -100,7 +100,7 @@ def emit_int8_matmul(request: KernelRequest) -> LayerCode:
 
 @kernel("BATCH_MATMUL", "int16")
 def emit_int16_matmul(request: KernelRequest) -> LayerCode:
-    """Sums of 64 bits: two products of int16 may leave 32."""
+    """Emit products with sums of 64 bits: two products of int16 may leave 32."""
     op = request.op
     product = MatrixProduct.of(op)
     bound = product.depth << 30
@@ -120,7 +120,7 @@ def emit_int16_matmul(request: KernelRequest) -> LayerCode:
 
 @dataclass(frozen=True)
 class _Tile:
-    """How a block of sums is computed.
+    """The types and C expressions by which a block of sums is computed.
 
     Attributes:
         element, total: C types of the tensors' elements and of the sums.
@@ -142,7 +142,7 @@ class _Tile:
     product_text: str = "{} * {}"
 
     def function(self, rows: int, columns: int) -> str:
-        """C text of ``tileRxC(x, y, to)``."""
+        """Return C text of ``tileRxC(x, y, to)``."""
         p, kind = self.product, self.element
         sums = [(r, c) for r in range(rows) for c in range(columns)]
         body = [
@@ -174,7 +174,7 @@ _ROWS, _COLUMNS = 2, 4  # sums, pointers and factors that fit 13 registers
 def _emit(
     request: KernelRequest, tile: _Tile, definitions: Sequence[str], includes: Sequence[str]
 ) -> LayerCode:
-    """Loops over batches, rows and columns; what is left of either is a smaller block."""
+    """Emit loops over batches, rows and columns; what is left of either is a smaller block."""
     op, p = request.op, tile.product
     rows, columns = _split(p.rows, _ROWS), _split(p.columns, _COLUMNS)
     functions = [tile.function(r, c) for r, _, _ in rows for c, _, _ in columns]

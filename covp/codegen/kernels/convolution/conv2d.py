@@ -29,7 +29,7 @@ from covp.graph.typed_convolution import QuantizedConv2D, resolve
 @kernel("CONV_2D", "int8", schedules=conv2d_schedules)
 @kernel("FULLY_CONNECTED", "int8", schedules=conv2d_schedules)
 def emit_conv2d(request: KernelRequest) -> LayerCode:
-    """The C of one convolution or fully connected layer."""
+    """Emit the C of one convolution or fully connected layer."""
     problem = resolve(request.op)
     schedule = request.schedule or default_schedule(problem, request.core)
     if not is_valid(problem, request.core, schedule):
@@ -93,7 +93,7 @@ class Conv2DCode:
         return self.problem.batch * self.problem.out_height * self.problem.out_width
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         op = self.request.op
         arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
         if self._scratch_bytes():
@@ -154,7 +154,7 @@ class Conv2DCode:
         return [*lines, "}"]
 
     def _pack_block(self) -> list[str]:
-        """Two pixels at a time into words."""
+        """Return C text that packs two pixels at a time into words."""
         if self.patches_in_input:
             depth = self.depth
             inner = [f"pack(input + (pixel + 2 * p) * {depth}, packed + p);"]
@@ -168,7 +168,7 @@ class Conv2DCode:
         return [f"for (int32_t p = 0; p < {self.block.pixels // 2}; p++) {{", indent(inner), "}"]
 
     def _pack(self) -> str:
-        """C text of ``pack(two rows, words)``; words of one k lie side by side."""
+        """Return C text of ``pack(two rows, words)``; words of one k lie side by side."""
         assert isinstance(self.gemm, PackedGemm)
         pairs, row = self.block.pixels // 2, self.row_stride
         unroll = next(n for n in (8, 6, 5, 4, 3, 2, 1) if self.depth % n == 0)
@@ -214,11 +214,11 @@ class Conv2DCode:
 
     @property
     def _gathered_bytes(self) -> str:
-        """Where the bytes of one patch lie before they are widened."""
+        """C pointer to the bytes of one patch before they are widened."""
         return f"(int8_t *)(patches + {self.block.pixels * self.row_stride})"
 
     def _no_tail(self) -> list[str]:
-        """What fills up a patch to whole words meets weights of 0; it is read, so it is written."""
+        """Return the C that zeroes a patch's padding to whole words, which is read."""
         if not self.patches.widen_after_gather:
             return []
         places = range(self.depth, self.row_stride)

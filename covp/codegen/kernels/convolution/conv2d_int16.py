@@ -38,7 +38,7 @@ class Conv2DCode16(Conv2DCode):
 
 
 def conv2d_schedules16(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of a convolution or fully connected layer, the default first."""
+    """Return the valid schedules of a convolution or fully connected layer, the default first."""
     problem, core = resolve(request.op), request.core
     tile = _tile(core)
     knobs = {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4, 6, 8), "unroll": (1, 2, 4, 8)}
@@ -68,7 +68,7 @@ def _is_valid(problem: QuantizedConv2D, schedule: Schedule) -> bool:
 @kernel("CONV_2D", "int16", schedules=conv2d_schedules16)
 @kernel("FULLY_CONNECTED", "int16", schedules=conv2d_schedules16)
 def emit_conv2d16(request: KernelRequest) -> LayerCode:
-    """The C of one convolution or fully connected layer."""
+    """Emit the C of one convolution or fully connected layer."""
     schedule = request.choose(conv2d_schedules16)
     block = block_of(schedule)
     assert isinstance(block, Block)

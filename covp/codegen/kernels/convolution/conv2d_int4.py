@@ -38,7 +38,7 @@ class Gemm4(Gemm):
         """k of a step: those of a word."""
         return _GROUP
 
-    def _packed(self) -> NDArray[Any]:
+    def _pack(self) -> NDArray[Any]:
         """Words, in the order of `Gemm`; for SMLAD with 8 added, a pair's weights 16 bits apart."""
         parts = []
         for start in range(0, self.channels, self.block.channels):
@@ -58,7 +58,7 @@ class Gemm4(Gemm):
         return 4 if self.block.widened else _GROUP, channels
 
     def _before(self, pixels: int) -> list[str]:
-        """The sums of the pixels' inputs, by which the 8 that are added to weights count."""
+        """Return the sums of the pixels' inputs, by which the 8 that are added to weights count."""
         if not self.block.widened:
             return []
         row, words = self.row_stride // 2, _GROUP // 2 * self.steps
@@ -79,7 +79,7 @@ class Gemm4(Gemm):
         return f"(int32_t)((uint32_t){first} - o{pixel})" if self.block.widened else first
 
     def _step_narrow(self, pixels: int, channels: int, step: int) -> list[str]:
-        """Eight k: one nibble of each channel's word after the other."""
+        """Return C text of eight k: one nibble of each channel's word after the other."""
         words = [f"v{c} = w[{step * channels + c}]" for c in range(channels)]
         lines = ["uint32_t " + ", ".join(words) + ";"]
         for k in range(_GROUP):
@@ -93,7 +93,7 @@ class Gemm4(Gemm):
         return lines
 
     def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
-        """Eight k: four words of patches, one mask each for the pairs of weights."""
+        """Return eight k: four words of patches, one mask each for the pairs of weights."""
         row = self.row_stride // 2
         words = ", ".join(f"v{c} = w[{step * channels + c}]" for c in range(channels))
         lines = [f"uint32_t {words};"]
@@ -114,11 +114,11 @@ class Gemm4(Gemm):
 
 
 class PackedGemm4(PackedGemm):
-    """As `PackedGemm`, with rounds of eight k: those of a word."""
+    """The matrix kernel `PackedGemm` for int4 weights: a round has eight k, those of a word."""
 
     pointer = "const uint32_t *"
 
-    def _packed(self, block: NDArray[np.int64]) -> NDArray[Any]:
+    def _pack(self, block: NDArray[np.int64]) -> NDArray[Any]:
         groups = block.reshape(len(block), -1, _GROUP).transpose(1, 0, 2)
         return packed_words(groups).ravel()
 
@@ -152,16 +152,16 @@ _PACKED = Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll
 
 
 def conv2d_schedules4(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules, the default first."""
+    """Return the valid schedules, the default first."""
     problem = resolve(request.op)
     dsp = request.core.has("dsp") and problem.weights[0].size < _DEEPEST
     spaces = [_SMLAD] if dsp else [_PACKED, _PACKED_WEIGHTS, _MAC]
-    default = next(s for s in _preferred(request.core, dsp) if _is_valid(problem, s))
+    default = next(s for s in _preferred_schedules(request.core, dsp) if _is_valid(problem, s))
     return valid_schedules(spaces, default, lambda s: _is_valid(problem, s))
 
 
-def _preferred(core: Core, dsp: bool) -> list[Schedule]:
-    """What searches found good, best first; the last one fits any layer."""
+def _preferred_schedules(core: Core, dsp: bool) -> list[Schedule]:
+    """Return the schedules that searches found good, best first; the last one fits any layer."""
     if dsp:
         shapes = ((4, 1), (1, 3), (1, 1))
         return [
@@ -197,7 +197,7 @@ def _is_valid(problem: QuantizedConv2D, schedule: Schedule) -> bool:
 @kernel("CONV_2D", "int8", weights="int4", schedules=conv2d_schedules4)
 @kernel("FULLY_CONNECTED", "int8", weights="int4", schedules=conv2d_schedules4)
 def emit_conv2d4(request: KernelRequest) -> LayerCode:
-    """The C of one convolution or fully connected layer."""
+    """Emit the C of one convolution or fully connected layer."""
     schedule = request.choose(conv2d_schedules4)
     if schedule.tile == "packed_weights":
         code4 = PackedNibblesCode(request, resolve(request.op), schedule["pairs"])

@@ -45,7 +45,7 @@ class _Finding:
     holds: Callable[[Core], bool] = lambda core: True
 
     def schedule(self, problem: QuantizedConv2D) -> Schedule:
-        """The schedule for a layer."""
+        """Return the schedule for a layer."""
         knobs = dict(self.knobs)
         if "channels" in knobs:
             knobs["channels"] = min(knobs["channels"], problem.out_channels)
@@ -73,7 +73,7 @@ def _no_mull(core: Core) -> bool:
 
 
 def _four_lanes(dot: DotProduct) -> list[_Finding]:
-    """For an instruction of four products, best first."""
+    """Return the schedules for an instruction of four products, best first."""
     channels = 4 if dot.accumulators else 2
     return [
         _Finding(dot.name, {"pixels": 4, "channels": channels, "unroll": 4}),
@@ -110,7 +110,7 @@ _FINDINGS = (
 
 
 def conv2d_schedules(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of a convolution or fully connected layer, the default first."""
+    """Return the valid schedules of a convolution or fully connected layer, the default first."""
     problem = resolve(request.op)
     default = default_schedule(problem, request.core)
     return valid_schedules(
@@ -119,7 +119,7 @@ def conv2d_schedules(request: KernelRequest) -> list[Schedule]:
 
 
 def _spaces(core: Core) -> Iterator[Space]:
-    """The register blocks of every instruction that the core has, and the packed forms."""
+    """Yield the register blocks of every instruction that the core has, and the packed forms."""
     for dot in filter(lambda dot: dot.fits(core), dot_products()):
         channels: tuple[int, ...] = (1, 2, 3, 4) if dot.lanes > 1 else (1, 2, 3, 4, 6, 8)
         if dot.accumulators:
@@ -135,7 +135,7 @@ def _spaces(core: Core) -> Iterator[Space]:
 
 
 def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
-    """Whether the tile can compute the layer on the core."""
+    """Return whether the tile can compute the layer on the core."""
     pixels = problem.batch * problem.out_height * problem.out_width
     if problem.weights.dtype == np.int16 and not (
         schedule.tile == "mac" or (schedule.tile == "smlad" and schedule["weights"] == 16)
@@ -158,12 +158,12 @@ def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
 
 
 def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
-    """A good choice without a search, from what searches found on each kind of core."""
-    return next(s for s in _preferred(problem, core) if is_valid(problem, core, s))
+    """Return a good choice without a search, from what searches found on each kind of core."""
+    return next(s for s in _preferred_schedules(problem, core) if is_valid(problem, core, s))
 
 
-def _preferred(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
-    """The findings that hold for the core, best first; some of them do not fit the layer."""
+def _preferred_schedules(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
+    """Yield the findings that hold for the core, best first; some of them do not fit the layer."""
     four_lanes = [dot for dot in dot_products() if dot.lanes == 4 and dot.fits(core)]
     found = [finding for dot in four_lanes for finding in _four_lanes(dot)]
     for finding in (*found, *_FINDINGS):
@@ -172,7 +172,7 @@ def _preferred(problem: QuantizedConv2D, core: Core) -> Iterator[Schedule]:
 
 
 def block_of(schedule: Schedule) -> Block | PackedBlock:
-    """The register block of a schedule; not for tiles with a file of their own."""
+    """Return the register block of a schedule; not for tiles with a file of their own."""
     if schedule.tile == "packed":
         return PackedBlock(schedule["pairs"], schedule["channels"], schedule["unroll"])
     dot = find_dot_product(schedule.tile)

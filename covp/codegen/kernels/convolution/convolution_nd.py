@@ -38,7 +38,7 @@ def emit_float(request: KernelRequest) -> LayerCode:
 @kernel("CONV_ND", "int8", "int16")
 @kernel("TRANSPOSE_CONV", "int8", "int16")
 def emit_quantized(request: KernelRequest) -> LayerCode:
-    """Elements less their zero point: taps outside the image add nothing."""
+    """Emit products of elements less their zero point: taps outside the image add nothing."""
     op = request.op
     problem = resolve(op)
     # elements of int8 less their zero point
@@ -75,7 +75,7 @@ def _together(op: Op) -> int:
 
 
 def _body(op: Op, number: str, start: list[str], tap: str, writes: list[str]) -> list[str]:
-    """The loops.
+    """Return the loops.
 
     Args:
         op: the convolution.

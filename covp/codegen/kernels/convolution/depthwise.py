@@ -42,14 +42,14 @@ _SPACES = (
 
 
 def depthwise_schedules(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of a depthwise convolution, the default first."""
+    """Return the valid schedules of a depthwise convolution, the default first."""
     problem = resolve(request.op)
     default = default_schedule(problem, request.core)
     return valid_schedules(_SPACES, default, lambda s: is_valid(problem, request.core, s))
 
 
 def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
-    """Whether the tile can compute the layer on the core."""
+    """Return whether the tile can compute the layer on the core."""
     if schedule["at_once"] > problem.out_width:
         return False
     if schedule.tile == "plane":
@@ -60,7 +60,7 @@ def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
 
 
 def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
-    """A good choice without a search."""
+    """Return a good choice without a search."""
     at_once = min(4 if core.architecture == "riscv" else 2, problem.out_width)
     for tile in ("plane_smlad", "plane"):
         schedule = Schedule(tile, {"at_once": at_once})
@@ -70,7 +70,7 @@ def default_schedule(problem: QuantizedConv2D, core: Core) -> Schedule:
 
 
 def int8_schedules(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of an int8 layer, the default first."""
+    """Return the valid schedules of an int8 layer, the default first."""
     planes = depthwise_schedules(request)
     problem = resolve(request.op)
     if not fits_pixels(problem):
@@ -80,7 +80,7 @@ def int8_schedules(request: KernelRequest) -> list[Schedule]:
 
 
 def _is_default(problem: QuantizedConv2D, core: Core) -> bool:
-    """Whether pixel by pixel is better than by planes, as far as is known without a search."""
+    """Return whether pixel by pixel is likely faster than by planes, without a search."""
     if core.has("dsp"):
         return problem.out_width == 1
     return problem.out_height * problem.out_width == 1
@@ -88,7 +88,7 @@ def _is_default(problem: QuantizedConv2D, core: Core) -> bool:
 
 @kernel("DEPTHWISE_CONV_2D", "int8", schedules=int8_schedules)
 def emit_depthwise(request: KernelRequest) -> LayerCode:
-    """The C of one depthwise convolution."""
+    """Emit the C of one depthwise convolution."""
     problem = resolve(request.op)
     schedule = request.choose(int8_schedules)
     if schedule.tile == "pixel":
@@ -157,7 +157,7 @@ class DepthwiseCode:
         self.bias, self.requantizer = layer_finisher(request.core, problem)
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         op = self.request.op
         arguments: dict[str, Argument] = {
             "input": op.input(0),
@@ -181,7 +181,7 @@ class DepthwiseCode:
 
     @property
     def _pair_rows(self) -> list[list[tuple[int, int]]]:
-        """For DSP: per kernel row the words of weights as (parity of the output, first tap).
+        """Words of weights for DSP, per kernel row, as (parity of the output, first tap).
 
         A word holds taps (first, first + 1); taps outside the kernel are zero.
         """
@@ -215,7 +215,7 @@ class DepthwiseCode:
         return np.stack(words, axis=1).astype(np.int32)
 
     def _gather(self) -> str:
-        """C text of ``gather(input, plane)``: one channel into the plane's inside."""
+        """Return C text of ``gather(input, plane)``: one channel into the plane's inside."""
         p, plane = self.problem, self.plane
         columns = p.in_width
         unroll = next(n for n in (8, 6, 5, 4, 3, 2, 1) if columns % n == 0)
@@ -237,7 +237,7 @@ class DepthwiseCode:
         return "\n".join(lines)
 
     def _convolve(self) -> str:
-        """C text of ``convolve(plane, channel's constants, output)``."""
+        """Return C text of ``convolve(plane, channel's constants, output)``."""
         p = self.problem
         columns = len(self.requantizer.columns())
         loads, pointer, first = self._filter()
@@ -268,7 +268,7 @@ class DepthwiseCode:
         return "\n".join(lines)
 
     def _filter(self) -> tuple[list[str], list[str], int]:
-        """Statements that load a filter, its parameter, and where ``q`` has the bias."""
+        """Return the statements that load a filter, its parameter, and where ``q`` has the bias."""
         if self.widened:
             return self._load_pairs(), [], self._pairs
         return self._load_taps(), [f"const {c_type(self.problem.weights.dtype)} *w"], 0
@@ -278,7 +278,7 @@ class DepthwiseCode:
         return sum(len(row) for row in self._pair_rows)
 
     def _filter_stride(self) -> int:
-        """Elements of the array ``filters`` for each channel; 0 where there is none."""
+        """Return the elements of the array ``filters`` for each channel; 0 where there is none."""
         return 0 if self.widened else self.problem.kernel[0] * self.problem.kernel[1]
 
     def _load_taps(self) -> list[str]:

@@ -23,7 +23,7 @@ from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 
 def depthwise_schedules16(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of a depthwise convolution, the default first."""
+    """Return the valid schedules of a depthwise convolution, the default first."""
     problem = resolve(request.op)
     if layer_finisher(request.core, problem)[1].wide:
         return [Schedule("wide")]
@@ -33,7 +33,7 @@ def depthwise_schedules16(request: KernelRequest) -> list[Schedule]:
 
 @kernel("DEPTHWISE_CONV_2D", "int16", schedules=depthwise_schedules16)
 def emit_depthwise16(request: KernelRequest) -> LayerCode:
-    """The C of one depthwise convolution."""
+    """Emit the C of one depthwise convolution."""
     problem = resolve(request.op)
     schedule = request.choose(depthwise_schedules16)
     if schedule.tile == "wide":

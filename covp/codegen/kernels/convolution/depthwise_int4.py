@@ -30,7 +30,7 @@ class DepthwiseCode4(DepthwiseCode):
         )
 
     def _filter(self) -> tuple[list[str], list[str], int]:
-        loads = self._unpacked()
+        loads = self._unpack()
         if self.widened:
             kw = self.problem.kernel[1]
             for y, row in enumerate(self._pair_rows):
@@ -44,8 +44,8 @@ class DepthwiseCode4(DepthwiseCode):
     def _tap(self, number: int) -> str:
         return f"w{number}" if self._taps <= MAX_TAPS_IN_REGISTERS else f"w[{number}]"
 
-    def _unpacked(self) -> list[str]:
-        """The taps as variables, or as an array on the stack."""
+    def _unpack(self) -> list[str]:
+        """Return the taps as variables, or as an array on the stack."""
         whole, odd = divmod(self._taps, 2)
         low, high = "(int32_t)((uint32_t){} << 28) >> 28", "{} >> 4"
         if self._taps <= MAX_TAPS_IN_REGISTERS:
@@ -70,7 +70,7 @@ class DepthwiseCode4(DepthwiseCode):
 
 @kernel("DEPTHWISE_CONV_2D", "int8", weights="int4", schedules=depthwise_schedules)
 def emit_depthwise4(request: KernelRequest) -> LayerCode:
-    """The C of one depthwise convolution."""
+    """Emit the C of one depthwise convolution."""
     schedule = request.choose(depthwise_schedules)
     widened = schedule.tile == "plane_smlad"
     code = DepthwiseCode4(request, resolve(request.op), widened, schedule["at_once"])

@@ -28,7 +28,7 @@ _LANES = 4
 
 
 def fits_pixels(problem: QuantizedConv2D) -> bool:
-    """Whether the kernel can compute a layer: no padding, one filter per channel, few taps."""
+    """Return whether the kernel fits a layer: no padding, one filter per channel, few taps."""
     taps = problem.kernel[0] * problem.kernel[1]
     return not problem.padding.any and problem.depth_multiplier == 1 and taps <= _MOST_TAPS
 
@@ -42,7 +42,7 @@ class DepthwisePixelCode:
         self.lanes = _lanes(problem, request.core)
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         includes = [
             SMLAD.definitions if self.lanes > 1 else "",
             self.requantizer.includes,
@@ -57,7 +57,7 @@ class DepthwisePixelCode:
 
     @property
     def _taps(self) -> list[int]:
-        """Where the taps lie, in elements from the first."""
+        """Offsets of the taps, in elements from the first."""
         p = self.problem
         return [
             (y * p.dilation[0] * p.in_width + x * p.dilation[1]) * p.in_channels
@@ -78,7 +78,7 @@ class DepthwisePixelCode:
         ) + c_array("table", columns, "per channel: bias, requantization")
 
     def _pixel(self) -> str:
-        """C text of ``pixel(input at the first tap, output)``."""
+        """Return C text of ``pixel(input at the first tap, output)``."""
         columns = 1 + len(self.requantizer.columns())
         sums = [f"s{i}" for i in range(self.lanes)]
         starts = ", ".join(f"{s} = q[{i * columns}]" for i, s in enumerate(sums))
@@ -111,7 +111,7 @@ class DepthwisePixelCode:
         return "\n".join(lines)
 
     def _words(self, sums: Sequence[str]) -> list[str]:
-        """Four channels, a tap at a time."""
+        """Return C text for four channels, a tap at a time."""
         lines = []
         for number, at in enumerate(self._taps):
             lines += [

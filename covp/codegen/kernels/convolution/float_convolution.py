@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 @kernel("CONV_2D", "float32")
 def emit_float_conv2d(request: KernelRequest) -> LayerCode:
-    """Weights OHWI: several output channels read one input value."""
+    """Emit loops with weights OHWI: several output channels read one input value."""
     op, a = request.op, request.op.attributes
     weights = _weights(op)
     window = Window(
@@ -38,7 +38,7 @@ def emit_float_conv2d(request: KernelRequest) -> LayerCode:
 
 @kernel("FULLY_CONNECTED", "float32")
 def emit_float_fully_connected(request: KernelRequest) -> LayerCode:
-    """A 1x1 convolution with one pixel for each row of the input."""
+    """Emit a 1x1 convolution with one pixel for each row of the input."""
     weights = _weights(request.op)
     outputs, depth = weights.shape
     rows = request.op.input(0).size // depth
@@ -50,7 +50,7 @@ def emit_float_fully_connected(request: KernelRequest) -> LayerCode:
 
 @kernel("DEPTHWISE_CONV_2D", "float32")
 def emit_float_depthwise(request: KernelRequest) -> LayerCode:
-    """Weights 1HWO: neighbouring channels have neighbouring weights."""
+    """Emit loops with weights 1HWO: neighbouring channels have neighbouring weights."""
     op, a = request.op, request.op.attributes
     weights = _weights(op)
     _, kh, kw, outputs = weights.shape
@@ -115,7 +115,7 @@ def _emit(
 
 
 def _together(channels: int) -> int:
-    """Sums that are kept in registers."""
+    """Return the sums that are kept in registers."""
     return next(n for n in (4, 3, 2, 1) if channels % n == 0)
 
 

@@ -60,7 +60,7 @@ class FoldedBytesCode:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
-        """Whether there is one pixel, which lies in memory as one row, and sums fit."""
+        """Return whether there is one pixel, stored as one row, and its sums fit."""
         weights = problem.weights.reshape(problem.out_channels, -1).astype(np.int64)
         if not core.has("dsp") or not _is_row(problem) or weights.shape[1] % 4:
             return False
@@ -71,7 +71,7 @@ class FoldedBytesCode:
         return bool((255 * odd + 128 * even).max() < _LARGEST) and requantizer.bound < 1 << 30
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         op, p = self.request.op, self.problem
         arguments: dict[str, Argument] = {
             "input": op.input(0),
@@ -107,7 +107,7 @@ class FoldedBytesCode:
         ) + c_array("channel_table", columns.astype(np.int32), "bias, then requantization")
 
     def _fold(self) -> str:
-        """C text of ``fold(input, words)``: y and z of every four k; what the even x add."""
+        """Return C text of ``fold(input, words)``: y and z of every four k; what the even x add."""
         lines = [
             "static int32_t fold(const word *input, uint32_t *words)",
             "{",
@@ -171,7 +171,7 @@ class FoldedBytesCode:
         ]
 
     def _step(self, channels: int, step: int) -> list[str]:
-        """Four k."""
+        """Return C text of four k."""
         lines = [
             "{",
             f"    uint32_t y = x[{2 * step}], z = x[{2 * step + 1}];",
@@ -192,7 +192,7 @@ class FoldedBytesCode:
 
 
 def _is_row(problem: QuantizedConv2D) -> bool:
-    """Whether each image has one output pixel, of all of the image in its order in memory."""
+    """Return whether each image has one output pixel, of the whole image in memory order."""
     image = problem.in_height, problem.in_width
     whole = problem.kernel == image and problem.dilation == (1, 1)
     return whole and not problem.padding.any and not problem.depthwise

@@ -89,27 +89,27 @@ class Gemm:
         return self.block.dot.step
 
     def constants(self) -> str:
-        """The weights in the order the tile reads them, and the channel table."""
+        """Return the weights in the order the tile reads them, and the channel table."""
         table = np.stack(self._columns(), axis=1)
         rest = self.channels % self.block.channels
         widths = {min(self.block.channels, self.channels), rest} - {0}
         return (
             barrier_macros(widths, opaque=not self.block.widened or self.block.pixels == 1)
-            + c_array("weights", self._packed(), self._layout())
+            + c_array("weights", self._pack(), self._layout())
             + c_array(
                 "channel_table", table.astype(np.int32), "per channel: bias, then requantization"
             )
         )
 
     def _columns(self) -> list[NDArray[np.int32]]:
-        """The channel table: the bias, then the arguments of the requantization."""
+        """Return the channel table: the bias, then the arguments of the requantization."""
         return [self.bias.astype(np.int32), *self.requantizer.columns()]
 
     def _layout(self) -> str:
         unit = "4 k" if self.block.reads_words else "k"
         return f"by block of {self.block.channels} channels, then {unit}, then channel"
 
-    def _packed(self) -> NDArray[Any]:
+    def _pack(self) -> NDArray[Any]:
         group = self.step
         parts = []
         for start in range(0, self.channels, self.block.channels):
@@ -185,18 +185,18 @@ class Gemm:
         return [f"output += {channels};", f"q += {channels * len(self._columns())};"]
 
     def _before(self, pixels: int) -> list[str]:
-        """Statements before the blocks of channels."""
+        """Return the statements before the blocks of channels."""
         return []
 
     def _first(self, pixel: int, channel: int, columns: int) -> str:
-        """C expression of the first value of a sum."""
+        """Return the C expression of the first value of a sum."""
         return f"q[{channel * columns}]"
 
     def _patch_pointer(self) -> str:
         return f"const {'word' if self.block.reads_words else self.element} *x = patch;"
 
     def _sum(self, pixel: int, channel: int) -> str:
-        """The variable of a sum, or the number of its accumulator."""
+        """Return the variable of a sum, or the number of its accumulator."""
         if self.block.dot.accumulators:
             return str(pixel * self.block.channels + channel)
         return f"s{pixel}{channel}"
@@ -209,7 +209,7 @@ class Gemm:
         return ["int32_t " + ", ".join(f"{name} = {value}" for name, value in sums) + ";"]
 
     def _result(self, pixel: int, channel: int, constants: list[str]) -> str:
-        """C expression of an output."""
+        """Return the C expression of an output."""
         dot, instruction = self.block.dot, self.requantizer.instruction
         total = self._sum(pixel, channel)
         if dot.accumulators and instruction is not None and instruction.of_accumulator:
@@ -221,13 +221,13 @@ class Gemm:
         return f"requantize({', '.join([value, *constants])})"
 
     def _keep(self, pixel: int, channels: int) -> list[str]:
-        """The barrier against reordering the sums of a pixel."""
+        """Return the barrier against reordering the sums of a pixel."""
         if self.block.dot.accumulators:
             return []
         return [compiler_barrier([f"s{pixel}{c}" for c in range(channels)])]
 
     def _loop(self, pixels: int, channels: int, steps: int = 0) -> list[str]:
-        """The sums over all of k: a loop of unrolled steps, then the remaining steps.
+        """Return the sums over all of k: a loop of unrolled steps, then the remaining steps.
 
         ``steps``: so many in place of all.
         """
@@ -248,7 +248,7 @@ class Gemm:
         return lines
 
     def _strides(self, channels: int) -> tuple[int, int]:
-        """What a step reads of a patch and of the weights, in units of the two pointers."""
+        """Return a step's advance in a patch and in the weights, in units of the two pointers."""
         return 2 if self.block.widened else 1, channels * self.block.weight_bits // 8
 
     def _step(self, pixels: int, channels: int, step: int) -> list[str]:
@@ -289,7 +289,7 @@ class Gemm:
         return lines
 
     def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
-        """Four k: a word of weights is split into the pairs (0, 2) and (1, 3)."""
+        """Return C text of four k: a word of weights is split into the pairs (0, 2) and (1, 3)."""
         widen = self.block.dot.widen
         lines = []
         for c in range(channels):

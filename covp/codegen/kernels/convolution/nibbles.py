@@ -23,7 +23,7 @@ def packed_bytes(values: NDArray[Any]) -> NDArray[np.int8]:
 
 
 def nibble(word: str, number: int) -> str:
-    """C expression of the value of a word's nibble, from -8 to 7."""
+    """Return the C expression of the value of a word's nibble, from -8 to 7."""
     if number == 7:
         return f"(int32_t){word} >> 28"
     return f"(int32_t)({word} << {28 - 4 * number}) >> 28"

@@ -75,12 +75,12 @@ class PackedWeightsCode:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, unroll: int) -> bool:
-        """Whether k is a multiple of an iteration's, and each iteration fits a run."""
+        """Return whether iterations divide k evenly, and each of them fits a safe run."""
         depth = problem.weights.size // problem.out_channels
         return depth % (2 * unroll) == 0 and rounds_are_safe(problem, 2 * unroll)
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         op, p = self.request.op, self.problem
         rounds = self.depth // self.step
         arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
@@ -128,7 +128,7 @@ class PackedWeightsCode:
         )
 
     def _words(self, block: NDArray[np.int64]) -> NDArray[Any]:
-        """The weights of some channels in the order in which they are read."""
+        """Return the weights of some channels in the order in which they are read."""
         if self.narrow:
             # (channel pair, channel, k pair, k) to (k pair, channel pair, channel, k)
             by_k = block.reshape(-1, 2, self.depth // 2, 2).transpose(2, 0, 1, 3)
@@ -200,7 +200,7 @@ class PackedWeightsCode:
         ]
 
     def _start(self) -> list[str]:
-        """The start value of the sums of a run."""
+        """Return the start value of the sums of a run."""
         if not self.narrow:
             return [f"uint32_t start = {_ROUNDING}u;"]
         return [f"uint32_t start = *sums + {_ROUNDING}u;", "sums += rounds;", "start -= *sums;"]
@@ -221,7 +221,7 @@ class PackedWeightsCode:
         return [*steps, f"x += {self.step};", f"w += {self.step // k * pairs};"]
 
     def _step_narrow(self, pairs: int, step: int, first: bool) -> list[str]:
-        """Two k: a word of each pair of channels times two activations."""
+        """Return C text of two k: a word of each pair of channels times two activations."""
         second = f"(uint32_t)x[{step + 1}]"
         if self.by_high_word:
             second = f"(int32_t)({second} << 24)"

@@ -44,7 +44,7 @@ class PackedNibblesCode:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, pairs: int) -> bool:
-        """Whether patches are rows of the input, and there are so many channels."""
+        """Return whether patches are rows of the input, with enough channels for the pairs."""
         return rows_in_place(problem) and 2 * pairs <= problem.out_channels + 1
 
     @property
@@ -52,7 +52,7 @@ class PackedNibblesCode:
         return 1 + len(self.requantizer.columns())
 
     def _constants(self) -> str:
-        """Words by block of channels, then group of k, then pair; the channel table."""
+        """Return the words by block of channels, then group of k, then pair; the channel table."""
         groups = -(-self.depth // _GROUP)
         words = []
         for start in range(0, len(self.weights), 2 * self.pairs):
@@ -72,7 +72,7 @@ class PackedNibblesCode:
         ) + c_array("channel_table", np.stack(table, axis=1), "start or bias, requantization")
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         op, p = self.request.op, self.problem
         arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}
         rows = p.batch * p.out_height * p.out_width
@@ -89,7 +89,7 @@ class PackedNibblesCode:
         )
 
     def _row(self) -> str:
-        """C text of ``rows(input, output)``: all channels of one row."""
+        """Return C text of ``rows(input, output)``: all channels of one row."""
         full, rest = divmod(len(self.weights), 2 * self.pairs)
         lines = [
             "static __attribute__((noinline)) void rows(const int8_t *input, int8_t *output)",

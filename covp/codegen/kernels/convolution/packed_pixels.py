@@ -79,14 +79,14 @@ class PackedGemm:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, block: PackedBlock) -> bool:
-        """Whether one iteration of any channel fits a run."""
+        """Return whether one iteration of any channel fits a safe run."""
         return rounds_are_safe(problem, block.unroll)
 
     def constants(self) -> str:
         """Weights in the order the tile reads them, run lengths, the channel table."""
         starts = range(0, self.channels, self.block.channels)
         blocks = [self.weights[s : s + self.block.channels] for s in starts]
-        packed = np.concatenate([self._packed(block) for block in blocks])
+        packed = np.concatenate([self._pack(block) for block in blocks])
         block_runs = [self._runs(block) for block in blocks]
         runs = np.array([n for runs in block_runs for n in runs], np.uint8)
         # a run of each block but the closing zero adds 0x8000
@@ -102,8 +102,8 @@ class PackedGemm:
             + c_array("channel_table", table.astype(np.int32), "start, bias, requantization")
         )
 
-    def _packed(self, block: NDArray[np.int64]) -> NDArray[Any]:
-        """The weights of a block of channels as the tile reads them."""
+    def _pack(self, block: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the weights of a block of channels as the tile reads them."""
         return np.asarray(block.T.ravel().astype(np.int8))
 
     def _runs(self, block: NDArray[np.int64]) -> list[int]:
@@ -112,7 +112,7 @@ class PackedGemm:
         return [*runs, 0]
 
     def function(self, name: str) -> str:
-        """C text of ``static void name(const int32_t *patch, int8_t *output)``."""
+        """Return C text of ``static void name(const int32_t *patch, int8_t *output)``."""
         full, rest = divmod(self.channels, self.block.channels)
         lines = [
             f"static __attribute__((noinline)) void {name}(const int32_t *patch, int8_t *output)",
@@ -176,15 +176,15 @@ class PackedGemm:
         ]
 
     def _stride(self, channels: int) -> int:
-        """What a round reads of the weights, in units of their pointer."""
+        """Return how far a round advances in the weights, in units of their pointer."""
         return self.block.unroll * channels
 
     def _before_steps(self, channels: int) -> list[str]:
-        """Statements at the beginning of a round."""
+        """Return the statements at the beginning of a round."""
         return []
 
     def _weight(self, channels: int, channel: int, step: int) -> str:
-        """C expression of a weight of a round."""
+        """Return the C expression of a weight of a round."""
         return f"w[{step * channels + channel}]"
 
     def _step(self, channels: int, step: int) -> list[str]:
@@ -200,7 +200,7 @@ class PackedGemm:
 
 @lru_cache(maxsize=8)  # the schedules of a layer ask the same again and again
 def rounds_are_safe(problem: QuantizedConv2D, step: int) -> bool:
-    """Whether `safe_runs` finds runs for all of the channels at once, with k padded to rounds.
+    """Return whether `safe_runs` finds runs for all channels at once, with k padded to rounds.
 
     Args:
         problem: the layer.

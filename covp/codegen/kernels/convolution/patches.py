@@ -10,7 +10,7 @@ from covp.graph.typed_convolution import QuantizedConv2D
 
 
 def rows_in_place(problem: QuantizedConv2D) -> bool:
-    """Whether each pixel's patch is one contiguous row of the input as it is."""
+    """Return whether each pixel's patch is one contiguous row of the input as it is."""
     return problem.kernel == (1, 1) and problem.stride == (1, 1) and not problem.padding.any
 
 
@@ -56,7 +56,7 @@ class PatchGather:
         return "int16_t" if self.widened else self.source
 
     def function(self) -> str:
-        """C text of ``gather(input, [top, left,] patch)``: one row of the patch matrix.
+        """Return C text of ``gather(input, [top, left,] patch)``: one row of the patch matrix.
 
         With DSP the row is int16 in the order (0, 2), (1, 3) of each four k, which is how SXTB16
         splits the weights. Runs of whole words are widened as they are copied; else the row is
@@ -128,7 +128,7 @@ class PatchGather:
         ]
 
     def _copy_functions(self) -> str:
-        """C text of ``copy``, ``fill`` and ``widen`` as this layer's rows need them."""
+        """Return C text of ``copy``, ``fill`` and ``widen`` as this layer's rows need them."""
         zero = str(self.problem.input_zero_point)
         needs_fill = not rows_in_place(self.problem)
         if self.widened and self.whole_words:

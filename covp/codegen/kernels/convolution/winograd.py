@@ -35,7 +35,7 @@ _G = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 _POINTS = 16
 _SCALE = 4
 _LARGEST_INPUT = 4 * 128
-"""Of a transformed input, in magnitude."""
+"""Largest magnitude of a transformed input."""
 
 
 class WinogradCode:
@@ -54,7 +54,7 @@ class WinogradCode:
 
     @staticmethod
     def fits(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
-        """Whether the layer has that shape, whole blocks, and sums with enough headroom."""
+        """Return whether the layer has that shape, whole blocks, and sums with enough headroom."""
         p, lanes = problem, _dot(core).lanes
         if p.kernel != (3, 3) or p.stride != (1, 1) or p.dilation != (1, 1):
             return False
@@ -79,18 +79,18 @@ class WinogradCode:
         return (self.problem.out_width + 2) * self.problem.in_channels
 
     @property
-    def _transformed(self) -> int:
+    def _transformed_elements(self) -> int:
         """Elements of a block's transformed input."""
         return _POINTS * self.tiles * self.problem.in_channels
 
     def layer(self, schedule: str) -> LayerCode:
-        """The whole layer; ``schedule`` is for reports."""
+        """Return the whole layer; ``schedule`` is for reports."""
         op = self.request.op
         sums = 4 * _POINTS * self.tiles * self.channels
         arguments: dict[str, Argument] = {
             "input": op.input(0),
             "output": op.output,
-            "scratch": Scratch(sums + 2 * self._transformed + 4 * self._strip_width),
+            "scratch": Scratch(sums + 2 * self._transformed_elements + 4 * self._strip_width),
         }
         functions = [
             self.requantizer.function(),
@@ -122,7 +122,7 @@ class WinogradCode:
         return np.ravel(split.transpose(0, 2, 3, 1, 4)).astype(np.int16)
 
     def _fill(self) -> str:
-        """C text of ``fill(input, top, strip)``: four rows of the input, padded."""
+        """Return C text of ``fill(input, top, strip)``: four rows of the input, padded."""
         p = self.problem
         c, row = p.in_channels, p.in_width * p.in_channels
         element, to, from_ = (
@@ -150,7 +150,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
 """
 
     def _transform(self) -> str:
-        """C text of ``transform(strip, patch)``: B^T d B of a block of tiles."""
+        """Return C text of ``transform(strip, patch)``: B^T d B of a block of tiles."""
         c, lanes = self.problem.in_channels, self.dot.lanes
         lines: list[str] = []
         for column in range(2 * self.tiles + 2):
@@ -179,7 +179,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
         )
 
     def _across(self, tile: int) -> Iterator[str]:
-        """The second half of the transformation for one tile, from columns e of four rows."""
+        """Yield the second half of the transformation for one tile, from columns e of four rows."""
         a, b, c, d = (f"e{2 * tile + i}" for i in range(4))
         for i in range(4):
             values = f"{a}{i} - {c}{i}", f"{b}{i} + {c}{i}", f"{c}{i} - {b}{i}", f"{b}{i} - {d}{i}"
@@ -188,7 +188,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
                 yield f"patch[{at}] = (int16_t)({value});"
 
     def _multiply(self) -> str:
-        """C text of ``multiply(patch, w, sums)``: for each point, a block's sums over k."""
+        """Return C text of ``multiply(patch, w, sums)``: for each point, a block's sums over k."""
         names = [(t, c) for c in range(self.channels) for t in range(self.tiles)]
         pointer = "const word *" if self.dot.lanes == 2 else "const int16_t *"
         step = _POINTS * self.tiles
@@ -227,7 +227,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
         return lines
 
     def _finish(self) -> str:
-        """C text of ``finish(sums, q, output)``: A^T M A, then requantization."""
+        """Return C text of ``finish(sums, q, output)``: A^T M A, then requantization."""
         p, stride = self.problem, self.tiles * self.channels
         columns = 1 + len(self.requantizer.columns())
         arguments = ", ".join(f"q{i}" for i in range(1, columns))
@@ -284,7 +284,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
         return [
             "int32_t *sums = scratch;",
             f"int16_t *patch = (int16_t *)(sums + {_POINTS * self.tiles * self.channels});",
-            f"int8_t *strip = (int8_t *)(patch + {self._transformed});",
+            f"int8_t *strip = (int8_t *)(patch + {self._transformed_elements});",
             f"for (int32_t image = 0; image < {p.batch}; image++) {{",
             f"    for (int32_t row = 0; row < {p.out_height}; row += 2) {{",
             indent([*early_row, f"fill(input, row - {p.padding.top}, strip);"], 2),
@@ -307,5 +307,5 @@ def _transformed_weights(problem: QuantizedConv2D) -> NDArray[np.int64]:
 
 
 def _dot(core: Core) -> DotProduct:
-    """The instruction for 16-bit products: SMLAD where the core has it."""
+    """Return the instruction for 16-bit products: SMLAD where the core has it."""
     return SMLAD if core.has("dsp") else MAC

@@ -12,7 +12,7 @@ from covp.graph.ops.bilinear import BITS, neighbours
 
 @kernel("RESIZE_BILINEAR", "int8", "uint8", "int16", "float32")
 def emit_bilinear(request: KernelRequest) -> LayerCode:
-    """Four weights for each pixel, then its channels."""
+    """Emit loops over four weights for each pixel, then its channels."""
     op = request.op
     batch, height, width, channels = op.input(0).shape
     result = op.output.shape
@@ -50,7 +50,7 @@ def emit_bilinear(request: KernelRequest) -> LayerCode:
 
 
 def _weigh(number: str, one: str, channels: int, floating: bool, element: str) -> list[str]:
-    """The loop over channels; float products in LiteRT's order, which rounds each."""
+    """Return the loop over channels; float products in LiteRT's order, which rounds each."""
     loop = f"for (int32_t i = 0; i < {channels}; i++) {{"
     if floating:
         return [

@@ -20,7 +20,7 @@ def copy_loops(
     itemsize: int,
     value: Callable[[str], str] | None = None,
 ) -> list[str]:
-    """C text that copies an index space of elements.
+    """Return C text that copies an index space of elements.
 
     Args:
         extents: of the index space.
@@ -54,7 +54,7 @@ def copy_loops(
 def fill_loops(
     extents: Sequence[int], target: tuple[str, Sequence[int], int], value: str
 ) -> list[str]:
-    """C text that writes one value to an index space.
+    """Return C text that writes one value to an index space.
 
     Args:
         extents: of the index space.
@@ -69,8 +69,8 @@ def fill_loops(
     return nest.loops(step, nest.unroll())
 
 
-def stored(value: float, dtype: np.dtype[Any]) -> str:
-    """The C text of a number as an element of a type."""
+def c_element(value: float, dtype: np.dtype[Any]) -> str:
+    """Return the C text of a number as an element of a type."""
     if dtype.kind == "f":
         return c_float(value)
     number = int(np.asarray(value).astype(dtype))
@@ -80,7 +80,7 @@ def stored(value: float, dtype: np.dtype[Any]) -> str:
 
 
 def _word_wise(nest: LoopNest, starts: tuple[int, int], together: int) -> bool:
-    """Whether every innermost run of elements is whole, aligned words."""
+    """Return whether every innermost run of elements consists of whole, aligned words."""
     outer = [stride for strides in nest.strides.values() for stride in strides[:-1]]
     return all(strides[-1] == 1 for strides in nest.strides.values()) and all(
         n % together == 0 for n in (*outer, *starts, nest.extents[-1])

@@ -20,7 +20,7 @@ from covp.graph.ops.detection import ANCHORS, BOXES, SCORES
 
 @kernel("DETECTION_POSTPROCESS", "float32", "uint8", "int8")
 def emit_detection(request: KernelRequest) -> LayerCode:
-    """Scratch holds the corners and the best score of each box."""
+    """Emit the layer; scratch holds the corners and the best score of each box."""
     op, a = request.op, request.op.attributes
     boxes, scores = op.input(BOXES), op.input(SCORES)
     count, row = scores.shape[1], scores.shape[2]
@@ -64,7 +64,7 @@ def _c_type(tensor: Tensor) -> str:
 
 
 def _real(tensor: Tensor, element: str) -> str:
-    """C of an element as a real number."""
+    """Return C of an element as a real number."""
     if tensor.dtype == np.float32:
         return element
     return f"((float){element} - {c_float(tensor.zero_point)}) * {c_float(tensor.scale)}"

@@ -9,7 +9,7 @@ from covp.codegen.c_text import c_type, indent
 from covp.codegen.kernels.loop_nest import LoopNest, dense_strides
 from covp.codegen.kernels.moves.copy import copy_loops
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
+from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
 from covp.graph.ops.layout import ELEMENT_TYPES
@@ -26,7 +26,7 @@ static inline int32_t wrapped(int32_t index, int32_t extent)
 
 @kernel("GATHER", *ELEMENT_TYPES)
 def emit_gather(request: KernelRequest) -> LayerCode:
-    """What lies behind an index is copied as one run."""
+    """Emit loops that copy the elements at each index as one run."""
     op, a = request.op, request.op.attributes
     source, indices = op.input(0).shape, op.input(1).shape
     extent, run = source[a.axis], math.prod(source[a.axis + 1 :])
@@ -52,7 +52,7 @@ def emit_gather(request: KernelRequest) -> LayerCode:
 
 @kernel("GATHER_ND", *ELEMENT_TYPES)
 def emit_gather_nd(request: KernelRequest) -> LayerCode:
-    """As GATHER with several coordinates."""
+    """Emit loops that copy the elements at each tuple of coordinates as one run."""
     op, shared = request.op, request.op.attributes.batches
     source, indices = op.input(0).shape, op.input(1).shape
     depth = indices[-1]
@@ -75,7 +75,7 @@ def emit_gather_nd(request: KernelRequest) -> LayerCode:
 
 
 def _coordinates(pointer: str, shape: Sequence[int], first: int, depth: int) -> list[str]:
-    """Statements that add what the coordinates at ``indices`` say to a pointer."""
+    """Return the statements that add what the coordinates at ``indices`` say to a pointer."""
     strides = dense_strides(shape)
     return [
         f"{pointer} += wrapped((int32_t)indices[{n}], {shape[first + n]}) * {strides[first + n]};"
@@ -84,14 +84,14 @@ def _coordinates(pointer: str, shape: Sequence[int], first: int, depth: int) -> 
 
 
 def _read_on(op: Op, body: list[str]) -> list[str]:
-    """With a pointer that moves on, for input 1 may be an array."""
+    """Return the C with a pointer that advances over input 1, which may be an array."""
     head = f"const {c_type(op.input(1).dtype)} *indices = input1;"
     return [head, *(line.replace("input1 +=", "indices +=") for line in body)]
 
 
 @kernel("GATHER_ELEMENTS", *ELEMENT_TYPES)
 def emit_gather_elements(request: KernelRequest) -> LayerCode:
-    """One element for each index."""
+    """Emit one element for each index."""
     op = request.op
     nest, place = _element_nest(op)
 
@@ -102,7 +102,7 @@ def emit_gather_elements(request: KernelRequest) -> LayerCode:
 
 
 def _element_nest(op: Op) -> tuple[LoopNest, str]:
-    """The loops over the indices, and the C index of the element that each means."""
+    """Return the loops over the indices, and the C index of the element that each means."""
     axis, source, shape = op.attributes.axis, op.input(0).shape, op.input(1).shape
     strides = dense_strides(source)
     rest = [0 if n == axis else stride for n, stride in enumerate(strides)]
@@ -111,8 +111,8 @@ def _element_nest(op: Op) -> tuple[LoopNest, str]:
     return nest, f"{nest.at('data')} + {index} * {strides[axis]}"
 
 
-def _combined(op: Op, update: str) -> str:
-    """The statement that makes one of ``*to`` and an update; sums and products wrap."""
+def _combine(op: Op, update: str) -> str:
+    """Return the statement that makes one of ``*to`` and an update; sums and products wrap."""
     dtype, reduction = op.output.dtype, op.attributes.reduction
     if reduction == "none":
         return f"*to = {update};"
@@ -123,18 +123,18 @@ def _combined(op: Op, update: str) -> str:
     sign = "+" if reduction == "add" else "*"
     if dtype.kind == "f":
         return f"*to {sign}= {update};"
-    wide = unsigned(dtype)
+    wide = unsigned_type(dtype)
     return f"*to = ({c_type(dtype)})(({wide})*to {sign} ({wide}){update});"
 
 
 @kernel("SCATTER_ELEMENTS", *ELEMENT_TYPES)
 def emit_scatter_elements(request: KernelRequest) -> LayerCode:
-    """The data, then one update after the other."""
+    """Emit a copy of the data, then one update after the other."""
     op = request.op
     nest, place = _element_nest(op)
 
     def step(ahead: int) -> list[str]:
-        update = _combined(op, f"input2[{nest.at('index')}]")
+        update = _combine(op, f"input2[{nest.at('index')}]")
         return [f"{c_type(op.output.dtype)} *to = output + {place};", update]
 
     return _scatter(request, nest.loops(step))
@@ -142,12 +142,12 @@ def emit_scatter_elements(request: KernelRequest) -> LayerCode:
 
 @kernel("SCATTER_ND", *ELEMENT_TYPES)
 def emit_scatter_nd(request: KernelRequest) -> LayerCode:
-    """The data, then one run of updates after the other."""
+    """Emit a copy of the data, then one run of updates after the other."""
     op = request.op
     source, indices = op.input(0).shape, op.input(1).shape
     depth = indices[-1]
     run = math.prod(source[depth:])
-    update = _combined(op, f"input2[p * {run} + i]")
+    update = _combine(op, f"input2[p * {run} + i]")
     body = [
         f"for (int32_t p = 0; p < {math.prod(indices[:-1])}; p++) {{",
         f"    {c_type(op.output.dtype)} *to = output;",
@@ -174,7 +174,7 @@ def _scatter(request: KernelRequest, updates: list[str]) -> LayerCode:
 
 @kernel("REVERSE_SEQUENCE", *ELEMENT_TYPES)
 def emit_reverse_sequence(request: KernelRequest) -> LayerCode:
-    """Each step of each sequence; what is behind both axes is copied as one run."""
+    """Emit each step of each sequence; the elements after both axes are copied as one run."""
     op, a = request.op, request.op.attributes
     shape = op.input(0).shape
     steps = shape[a.time_axis]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from covp.codegen.c_text import c_type, indent
-from covp.codegen.kernels.moves.copy import copy_loops, fill_loops, stored
+from covp.codegen.kernels.moves.copy import c_element, copy_loops, fill_loops
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
+from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.ops.layout import ELEMENT_TYPES
 
@@ -17,7 +17,7 @@ def emit_range(request: KernelRequest) -> LayerCode:
     """Each element from the first and its number; integers wrap."""
     op, dtype = request.op, request.op.output.dtype
     number = c_type(dtype)
-    wide = number if dtype.kind == "f" else unsigned(dtype)
+    wide = number if dtype.kind == "f" else unsigned_type(dtype)
     body = [
         f"for (int32_t i = 0; i < {op.output.size}; i++) {{",
         f"    output[i] = ({number})(({wide})input0[0] + ({wide})i * ({wide})input1[0]);",
@@ -28,7 +28,7 @@ def emit_range(request: KernelRequest) -> LayerCode:
 
 @kernel("FILL", *ELEMENT_TYPES)
 def emit_fill(request: KernelRequest) -> LayerCode:
-    """The value everywhere."""
+    """Emit loops that store the value everywhere."""
     op = request.op
     body = fill_loops((op.output.size,), ("output", (1,), 0), "input[0]")
     return Operands.of(op).layer(request, body)
@@ -51,7 +51,7 @@ def emit_compress(request: KernelRequest) -> LayerCode:
     element = c_type(op.output.dtype)
     copy = copy_loops((run,), ("from", (1,), 0), ("to", (1,), 0), op.output.dtype.itemsize)
     body = [
-        *fill_loops((op.output.size,), ("output", (1,), 0), stored(0, op.output.dtype)),
+        *fill_loops((op.output.size,), ("output", (1,), 0), c_element(0, op.output.dtype)),
         f"for (int32_t o = 0; o < {outer}; o++) {{",
         f"    {element} *to = output + o * {a.count * run};",
         "    int32_t found = 0;",

@@ -10,7 +10,7 @@ _TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float
 
 @kernel("IDENTITY", *_TYPES)
 def emit_identity(request: KernelRequest) -> LayerCode:
-    """One memcpy."""
+    """Emit one memcpy."""
     nbytes = request.op.output.nbytes
     body = [f"memcpy(output, input, {nbytes});"] if nbytes else ["(void)output;"]
     return Operands.of(request.op).layer(request, body, includes=["#include <string.h>"])

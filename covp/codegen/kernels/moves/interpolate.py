@@ -14,7 +14,7 @@ from covp.graph.ops.interpolate import ResizeTaps
 
 @kernel("INTERPOLATE", "float32")
 def emit_interpolate(request: KernelRequest) -> LayerCode:
-    """Each output element is a weighed sum; the elements behind the axis lie together."""
+    """Emit weighted sums; the elements after the axis lie together."""
     op, axis = request.op, request.op.attributes.axis
     shape, (size, taps) = op.input(0).shape, op.input(1).shape
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
@@ -43,7 +43,7 @@ def emit_interpolate(request: KernelRequest) -> LayerCode:
 
 @kernel("RESIZE_TAPS", "float32", "int64")
 def emit_taps(request: KernelRequest) -> LayerCode:
-    """As the definition computes them, in double precision."""
+    """Emit the tables' computation in double precision, as in the definition."""
     op, a = request.op, request.op.attributes
     positions = [n for n, tensor in enumerate(op.inputs) if tensor is not None]
     wanted = "input0" if len(positions) > 1 else "input"

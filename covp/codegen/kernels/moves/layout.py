@@ -6,7 +6,7 @@ import numpy as np
 
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.loop_nest import dense_strides
-from covp.codegen.kernels.moves.copy import copy_loops, fill_loops, stored
+from covp.codegen.kernels.moves.copy import c_element, copy_loops, fill_loops
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.errors import ModelError
@@ -18,7 +18,7 @@ _ANY = ELEMENT_TYPES
 
 @kernel("RESHAPE", *_ANY)
 def emit_reshape(request: KernelRequest) -> LayerCode:
-    """A copy, for when the output cannot be the input's memory."""
+    """Emit a copy, for when the output cannot be the input's memory."""
     op = request.op
     size = (op.output.size,)
     body = copy_loops(size, ("input", (1,), 0), ("output", (1,), 0), _itemsize(op))
@@ -70,10 +70,10 @@ def emit_split(request: KernelRequest) -> LayerCode:
 @kernel("PAD", *_ANY)
 @kernel("PADV2", *_ANY)
 def emit_pad(request: KernelRequest) -> LayerCode:
-    """The margins of every axis, then the middle."""
+    """Emit the margins of every axis, then the middle."""
     op = request.op
     value = op.attributes.value
-    text = stored(value, op.output.dtype)
+    text = c_element(value, op.output.dtype)
     shape, out = op.input(0).shape, op.output.shape
     target = dense_strides(out)
     body = []
@@ -94,7 +94,7 @@ def emit_pad(request: KernelRequest) -> LayerCode:
 
 @kernel("CONCATENATION", *_ANY)
 def emit_concatenation(request: KernelRequest) -> LayerCode:
-    """One part after the other; parts of another quantization go through a table."""
+    """Emit one part after the other; parts of another quantization go through a table."""
     op = request.op
     axis = op.attributes.axis
     if op.attributes.activation != "none":

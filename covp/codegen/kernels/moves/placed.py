@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.kernels.loop_nest import dense_strides
-from covp.codegen.kernels.moves.copy import copy_loops, stored
+from covp.codegen.kernels.moves.copy import c_element, copy_loops
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
@@ -18,7 +18,7 @@ from covp.graph.ops.placed import PadMode, places
 
 
 def table_loops(op: Op, tables: Sequence[NDArray[np.int64] | None]) -> tuple[list[str], list[str]]:
-    """C arrays and loops that copy by a table of positions for each axis; None: as they are.
+    """Return C arrays and loops that copy by a table of positions for each axis; None: as they are.
 
     The axes after the last table are copied as one run.
     """
@@ -49,7 +49,7 @@ def table_loops(op: Op, tables: Sequence[NDArray[np.int64] | None]) -> tuple[lis
 
 @kernel("MIRROR_PAD", *ELEMENT_TYPES)
 def emit_mirror_pad(request: KernelRequest) -> LayerCode:
-    """By tables for the padded axes."""
+    """Emit loops with lookup tables for the padded axes."""
     op, a = request.op, request.op.attributes
     tables = [
         places(a.mode, -before, count, extent) if before or after else None
@@ -74,7 +74,7 @@ _PLACE: dict[PadMode, str] = {
 
 @kernel("DYNAMIC_PAD", *ELEMENT_TYPES)
 def emit_dynamic_pad(request: KernelRequest) -> LayerCode:
-    """How much comes before each axis is known first; then element by element."""
+    """Emit a pad that finds how much comes before each axis, then goes element by element."""
     op, a = request.op, request.op.attributes
     positions = _given(op, 4)
     names = {position: f"input{n}" for n, position in enumerate(positions)}
@@ -86,17 +86,17 @@ def emit_dynamic_pad(request: KernelRequest) -> LayerCode:
         f"    before[{axis}] = (int32_t){names[1]}[n];",
         "}",
     ]
-    fill = f"{names[2]}[0]" if 2 in names else stored(0, op.output.dtype)
+    fill = f"{names[2]}[0]" if 2 in names else c_element(0, op.output.dtype)
     place = (
         f"static inline int32_t place(int32_t at, int32_t extent)\n{{\n    {_PLACE[a.mode]}\n}}\n"
     )
-    body = _placed(op, "place(i{0} - before[{0}], {1})", fill)
+    body = _place_elements(op, "place(i{0} - before[{0}], {1})", fill)
     return Operands.of(op, positions).layer(request, [*setup, *body], [place])
 
 
 @kernel("DYNAMIC_SLICE", *ELEMENT_TYPES)
 def emit_dynamic_slice(request: KernelRequest) -> LayerCode:
-    """The first element and the step of each axis are known first."""
+    """Emit loops that first find the first element and the step of each axis."""
     op = request.op
     positions = _given(op, 4)
     names = {position: f"input{n}" for n, position in enumerate(positions)}
@@ -120,7 +120,7 @@ def emit_dynamic_slice(request: KernelRequest) -> LayerCode:
     place = (
         f"static inline int32_t place(int32_t at, int32_t extent)\n{{\n    {_PLACE['edge']}\n}}\n"
     )
-    body = _placed(op, "place(first[{0}] + i{0} * step[{0}], {1})", "")
+    body = _place_elements(op, "place(first[{0}] + i{0} * step[{0}], {1})", "")
     return Operands.of(op, positions).layer(request, [*setup, *body], [extents, place])
 
 
@@ -133,7 +133,7 @@ def _axis(name: str | None, rank: int) -> str:
     return "n" if name is None else f"(int32_t)(({name}[n] % {rank} + {rank}) % {rank})"
 
 
-def _placed(op: Op, place: str, fill: str) -> list[str]:
+def _place_elements(op: Op, place: str, fill: str) -> list[str]:
     """Loops over the output: ``place`` with an axis and its extent is the element's position.
 
     ``fill`` is written where a position is negative; without it none is.

@@ -12,7 +12,7 @@ from itertools import product
 
 from covp.codegen.c_text import c_type
 from covp.codegen.kernels.loop_nest import broadcast_strides, dense_strides
-from covp.codegen.kernels.moves.copy import copy_loops, fill_loops, stored
+from covp.codegen.kernels.moves.copy import c_element, copy_loops, fill_loops
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
@@ -101,7 +101,7 @@ def _space_to_depth(op: Op) -> list[Move]:
 
 
 def _blocks(attributes: object, wide: tuple[int, ...], deep: tuple[int, ...]) -> Move:
-    """From the image with depth to the wide one: batch, row, its row in the block, column ..."""
+    """Return the move from deep to wide: batch, row, its row in the block, column ..."""
     n: int = attributes.size  # type: ignore[attr-defined]
     batch, height, width, deep_channels = deep
     channels = wide[3]
@@ -174,7 +174,7 @@ def emit_moves(request: KernelRequest) -> LayerCode:
     targets = [f"output{n}" if len(op.outputs) > 1 else "output" for n in range(len(op.outputs))]
     body = []
     if op.kind == "SPACE_TO_BATCH_ND" and any(map(any, op.attributes.margins)):
-        value = stored(op.attributes.value, op.output.dtype)
+        value = c_element(op.attributes.value, op.output.dtype)
         body += fill_loops((op.output.size,), ("output", (1,), 0), value)
     for move in MOVES[op.kind](op):
         source = sources[move.input], move.source, move.start
@@ -201,7 +201,7 @@ def emit_triangle(request: KernelRequest) -> LayerCode:
         f"for (int32_t matrix = 0; matrix < {matrices}; matrix++) {{",
         f"    for (int32_t row = 0; row < {rows}; row++) {{",
         f"        for (int32_t column = 0; column < {columns}; column++) {{",
-        f"            *output++ = {kept} ? *from : {stored(0, op.output.dtype)};",
+        f"            *output++ = {kept} ? *from : {c_element(0, op.output.dtype)};",
         "            from++;",
         "        }",
         "    }",

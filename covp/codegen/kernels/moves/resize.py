@@ -13,7 +13,7 @@ from covp.graph.ops.layout import ELEMENT_TYPES, nearest_indices
 
 @kernel("RESIZE_NEAREST_NEIGHBOR", *ELEMENT_TYPES)
 def emit_resize(request: KernelRequest) -> LayerCode:
-    """A pixel's channels lie together and are copied together."""
+    """Emit copies of pixels, whose channels lie together."""
     op, a = request.op, request.op.attributes
     batch, height, width, channels = op.input(0).shape
     rows, columns = (

@@ -10,7 +10,7 @@ from covp.graph.ops.definition import PLAIN_INTEGERS
 
 @kernel("TOPK_V2", "float32", *PLAIN_INTEGERS)
 def emit_top_k(request: KernelRequest) -> LayerCode:
-    """The best are kept in the outputs themselves."""
+    """Emit a search that keeps the best in the outputs themselves."""
     op = request.op
     depth, count = op.input(0).shape[-1], op.attributes.count
     value, place = c_type(op.input(0).dtype), c_type(op.outputs[1].dtype)

@@ -31,7 +31,7 @@ def _schedules(request: KernelRequest) -> list[Schedule]:
 
 @kernel("SOFTMAX", "int8", schedules=_schedules, rule="half even")
 def emit_half_even_softmax(request: KernelRequest) -> LayerCode:
-    """The C of the layer, row by row."""
+    """Emit the C of the layer, row by row."""
     op = request.op
     depth, out = op.input(0).shape[-1], op.output
     table, steps = exponentials(op), int(softmax_steps(op))

@@ -15,7 +15,7 @@ from covp.graph.ops.layer_norm_int8 import FRACTION, layer_norm_integers
 
 @kernel("LAYER_NORMALIZATION_INT8", "int8")
 def emit_layer_norm(request: KernelRequest) -> LayerCode:
-    """Row by row; may run in place."""
+    """Emit loops row by row; may run in place."""
     op = request.op
     k = layer_norm_integers(op)
     body = _BODY.substitute(

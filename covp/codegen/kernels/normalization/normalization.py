@@ -54,7 +54,7 @@ def _each(length: int, *statements: str) -> list[str]:
 
 @kernel("LAYER_NORMALIZATION", "float32")
 def emit_layer_normalization(request: KernelRequest) -> LayerCode:
-    """The mean, the deviation from it, then scale and bias."""
+    """Emit the mean, the deviation from it, then scale and bias."""
     op = request.op
     length = prod(op.input(0).shape[op.attributes.axis :])
     positions = tuple(i for i, tensor in enumerate(op.inputs) if tensor is not None)
@@ -76,7 +76,7 @@ def emit_layer_normalization(request: KernelRequest) -> LayerCode:
 
 @kernel("RMS_NORMALIZATION", "float32")
 def emit_rms_normalization(request: KernelRequest) -> LayerCode:
-    """The root of the mean square, then the scale."""
+    """Emit the root of the mean square, then the scale."""
     op = request.op
     length = prod(op.input(0).shape[op.attributes.axis :])
     row = [
@@ -127,7 +127,7 @@ def emit_lp_normalization(request: KernelRequest) -> LayerCode:
 
 @kernel("LOCAL_RESPONSE_NORMALIZATION", "float32")
 def emit_local_response(request: KernelRequest) -> LayerCode:
-    """The squares of a window that moves along the channels."""
+    """Emit the squares of a window that moves along the channels."""
     a = request.op.attributes
 
     def row(length: int) -> list[str]:
@@ -147,7 +147,7 @@ def emit_local_response(request: KernelRequest) -> LayerCode:
 
 @kernel("LOG_SOFTMAX", "float32")
 def emit_log_softmax(request: KernelRequest) -> LayerCode:
-    """The distance from the largest, less the logarithm of the sum of exponentials."""
+    """Emit the distance from the largest, less the logarithm of the sum of exponentials."""
 
     def row(length: int) -> list[str]:
         return [

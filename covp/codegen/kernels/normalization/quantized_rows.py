@@ -24,7 +24,7 @@ def _emit(request: KernelRequest, row: list[str], definitions: list[str]) -> Lay
 
 @kernel("L2_NORMALIZATION", "int8")
 def emit_l2_normalization(request: KernelRequest) -> LayerCode:
-    """The inverse root is five Newton-Raphson steps, once a row."""
+    """Emit the layer; the inverse root is five Newton-Raphson steps, once a row."""
     op = request.op
     depth, zero = op.input(0).shape[-1], op.input(0).zero_point
     row = [

@@ -13,14 +13,14 @@ from covp.graph.ops.softmax import SUM_BITS, check_depth, exponentials
 
 
 def softmax_schedules(request: KernelRequest) -> list[Schedule]:
-    """The exponentials of the second pass: looked up again or kept; the default first."""
+    """Return the exponentials of the second pass: looked up again or kept; the default first."""
     spaces = [Space("table", {}), Space("kept", {})]
     return valid_schedules(spaces, Schedule("table"), lambda s: True)
 
 
 @kernel("SOFTMAX", "int8", schedules=softmax_schedules)
 def emit_softmax(request: KernelRequest) -> LayerCode:
-    """Row by row; a table holds exp of each distance from the row's maximum."""
+    """Emit loops row by row; a table holds exp of each distance from the row's maximum."""
     op = request.op
     check_depth(op)  # else the sum may become 0 and its normalization endless
     depth, info = op.input(0).shape[-1], np.iinfo(op.output.dtype)

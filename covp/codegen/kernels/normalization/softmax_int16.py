@@ -47,7 +47,7 @@ for (int32_t row = 0; row < $rows; row++, input += $depth, output += $depth) {
 
 @kernel("SOFTMAX", "int16")
 def emit_softmax16(request: KernelRequest) -> LayerCode:
-    """Row by row; the output holds the exponentials until their sum is known."""
+    """Emit loops row by row; the output holds the exponentials until their sum is known."""
     op = request.op
     depth = op.input(0).shape[-1]
     definitions = [

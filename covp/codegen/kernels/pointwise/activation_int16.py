@@ -40,7 +40,7 @@ _TANH = """\
 @kernel("LOGISTIC", "int16")
 @kernel("TANH", "int16")
 def emit_sigmoid(request: KernelRequest) -> LayerCode:
-    """A table of 256 values of the sigmoid function; tanh(x) is 2 * sigmoid(2 * x) - 1."""
+    """Emit a table of 256 values of the sigmoid function; tanh(x) is 2 * sigmoid(2 * x) - 1."""
     op = request.op
     logistic = op.kind == "LOGISTIC"
     multiplier, right = sigmoid_factor(op)
@@ -64,12 +64,12 @@ def emit_rectifier16(request: KernelRequest) -> LayerCode:
     out = request.op.output
     limits = activation_range(request.op.kind.lower(), out.scale, out.zero_point, out.dtype)
     definitions = [scale_function(request.core, "scale", rectifier_factor(request.op), 1 << 16)]
-    return _emit_clamped(request, definitions, "scale(x)", limits)
+    return _emit_with_clamp(request, definitions, "scale(x)", limits)
 
 
 @kernel("LEAKY_RELU", "int16")
 def emit_leaky16(request: KernelRequest) -> LayerCode:
-    """One factor for each side of the zero point."""
+    """Emit one factor for each side of the zero point."""
     positive, negative = leaky_factors(request.op)
     definitions = [
         scale_function(request.core, "positive", positive, 1 << 16),
@@ -78,10 +78,10 @@ def emit_leaky16(request: KernelRequest) -> LayerCode:
     sign = "-" if request.op.attributes.alpha < 0 else ""
     value = f"x >= 0 ? positive(x) : {sign}negative(x)"
     info = np.iinfo(np.int16)
-    return _emit_clamped(request, definitions, f"({value})", (int(info.min), int(info.max)))
+    return _emit_with_clamp(request, definitions, f"({value})", (int(info.min), int(info.max)))
 
 
-def _emit_clamped(
+def _emit_with_clamp(
     request: KernelRequest, definitions: list[str], value: str, limits: tuple[int, int]
 ) -> LayerCode:
     """``value`` is a C expression of ``x``, an input less its zero point."""

@@ -17,7 +17,7 @@ def emit_each(
     schedule: str = "",
     most: int = 4,
 ) -> LayerCode:
-    """The C of a layer; it may run in place where the elements have one size.
+    """Emit the C of a layer; it may run in place where the elements have one size.
 
     Args:
         request: that is answered.

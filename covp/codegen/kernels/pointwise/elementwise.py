@@ -15,7 +15,7 @@ from covp.codegen.c_text import c_array, c_float, c_type
 from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pointwise.linear_sum import linear_function, linear_includes, linear_sum
-from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
+from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.kernels.requantize.finisher import finisher
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
@@ -37,7 +37,7 @@ _SUM_SPACES = tuple(Space(tile, {"unroll": UNROLLS}) for tile in ("linear", "tab
 
 
 def sum_schedules(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of a sum, the default first."""
+    """Return the valid schedules of a sum, the default first."""
     nest = _nest(request.op)
     linear = linear_sum(request.op) is not None
     default = Schedule("linear" if linear else "tables", {"unroll": nest.unroll()})
@@ -49,7 +49,7 @@ def sum_schedules(request: KernelRequest) -> list[Schedule]:
 
 
 def plain_schedules(request: KernelRequest) -> list[Schedule]:
-    """The valid schedules of the other forms, the default first."""
+    """Return the valid schedules of the other forms, the default first."""
     nest = _nest(request.op)
     default = Schedule("plain", {"unroll": nest.unroll()})
     space = Space("plain", {"unroll": UNROLLS})
@@ -59,7 +59,7 @@ def plain_schedules(request: KernelRequest) -> list[Schedule]:
 @kernel("ADD", "int8", schedules=sum_schedules)
 @kernel("SUB", "int8", schedules=sum_schedules)
 def emit_sum(request: KernelRequest) -> LayerCode:
-    """The linear form where it is exact, else tables."""
+    """Emit the linear form where it is exact, else tables."""
     schedule = request.choose(sum_schedules)
     constants = linear_sum(request.op)
     if schedule.tile == "tables" or constants is None:
@@ -97,7 +97,7 @@ def _emit_table_sum(request: KernelRequest, schedule: Schedule) -> LayerCode:
 
 @kernel("MUL", "int8", schedules=plain_schedules)
 def emit_product(request: KernelRequest) -> LayerCode:
-    """The product of the two bytes less their zero points, requantized."""
+    """Emit the product of the two bytes less their zero points, requantized."""
     op = request.op
     zeros = op.input(0).zero_point, op.input(1).zero_point
     bound = (128 + abs(zeros[0])) * (128 + abs(zeros[1]))
@@ -117,9 +117,9 @@ def emit_product(request: KernelRequest) -> LayerCode:
 @kernel("SUB", *PLAIN_INTEGERS, schedules=plain_schedules, rule="wraps")
 @kernel("MUL", *PLAIN_INTEGERS, schedules=plain_schedules, rule="wraps")
 def emit_integers(request: KernelRequest) -> LayerCode:
-    """Numbers that wrap modulo their size."""
+    """Emit arithmetic of numbers that wrap modulo their size."""
     op, dtype = request.op, request.op.output.dtype
-    kind, wide = c_type(dtype), unsigned(dtype)
+    kind, wide = c_type(dtype), unsigned_type(dtype)
     # unsigned, because signed overflow is undefined
     combine = (
         f"static inline {kind} combine({kind} x, {kind} y)\n{{\n"
@@ -132,7 +132,7 @@ def emit_integers(request: KernelRequest) -> LayerCode:
 @kernel("SUB", "float32", schedules=plain_schedules)
 @kernel("MUL", "float32", schedules=plain_schedules)
 def emit_plain(request: KernelRequest) -> LayerCode:
-    """Numbers as they are; the clamp of a fused activation."""
+    """Emit arithmetic of numbers as they are, with the clamp of a fused activation."""
     op, schedule = request.op, request.choose(plain_schedules)
     combine = (
         "static inline float combine(float x, float y)\n{\n"
@@ -144,7 +144,7 @@ def emit_plain(request: KernelRequest) -> LayerCode:
 
 
 def float_clamp(name: str, activation: str) -> str:
-    """C statements that bring a float variable into the range of a fused activation."""
+    """Return C statements that bring a float variable into the range of a fused activation."""
     low, high = float_activation_range(activation)
     text = ""
     if low != -np.inf:
@@ -155,7 +155,7 @@ def float_clamp(name: str, activation: str) -> str:
 
 
 def _terms(op: Op, position: int, factor: tuple[int, int]) -> NDArray[np.int64]:
-    """An input at the common scale, in the order of unsigned bytes."""
+    """Return an input at the common scale, in the order of unsigned bytes."""
     every = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
     return multiply_by_quantized_multiplier((every - op.input(position).zero_point) << 20, *factor)
 
@@ -186,7 +186,7 @@ def _nest(op: Op) -> LoopNest:
 def emit_elements(
     request: KernelRequest, definitions: list[str], includes: list[str], schedule: Schedule
 ) -> LayerCode:
-    """Loops that call ``combine`` for every element of the output."""
+    """Emit loops that call ``combine`` for every element of the output."""
     op, nest = request.op, _nest(request.op)
 
     def step(ahead: int) -> list[str]:

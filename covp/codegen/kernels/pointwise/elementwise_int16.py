@@ -16,7 +16,7 @@ from covp.graph.quantization import activation_range, multiply_by_quantized_mult
 @kernel("ADD", "int16", schedules=plain_schedules)
 @kernel("SUB", "int16", schedules=plain_schedules)
 def emit_sum16(request: KernelRequest) -> LayerCode:
-    """Both inputs are brought to twice the larger scale; the larger one's is a shift."""
+    """Emit a sum at twice the larger scale; the factor of the larger one is a shift."""
     op = request.op
     first, second, result = sum_factors(op)
     definitions, terms, bound = [], [], 0
@@ -38,13 +38,13 @@ def emit_sum16(request: KernelRequest) -> LayerCode:
 
 @kernel("MUL", "int16", schedules=plain_schedules)
 def emit_product16(request: KernelRequest) -> LayerCode:
-    """The product of the two, scaled."""
+    """Emit the product of the two, scaled."""
     scaling = scale_function(request.core, "scale", product_factor(request.op), 1 << 30)
     return _emit(request, [scaling], "scale(x * y)")
 
 
 def _largest(bound: int, factor: Factor) -> int:
-    """The largest magnitude after scaling."""
+    """Return the largest magnitude after scaling."""
     ends = multiply_by_quantized_multiplier(np.array([-bound, bound]), *factor)
     return int(np.abs(ends).max())
 

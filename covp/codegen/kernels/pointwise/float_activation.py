@@ -17,7 +17,7 @@ _MATH = "#include <math.h>"
 @kernel("RELU6", "float32")
 @kernel("LEAKY_RELU", "float32")
 def emit_float_activation(request: KernelRequest) -> LayerCode:
-    """One value at a time; may run in place."""
+    """Emit one value at a time; may run in place."""
     op = request.op
     function = f"static inline float activate(float x)\n{{\n    return {_formula(op)};\n}}\n"
     if op.kind in ("LOGISTIC", "TANH"):  # calls out

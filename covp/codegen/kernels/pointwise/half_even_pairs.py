@@ -27,7 +27,7 @@ from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.pointwise.elementwise import emit_elements, plain_schedules
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.errors import ModelError
-from covp.graph.float_scaling import dequantized
+from covp.graph.float_scaling import dequantize
 from covp.graph.graph import Op
 from covp.graph.ops import definition
 
@@ -70,7 +70,7 @@ class PairStep:
 @kernel("SUB", "int8", schedules=plain_schedules, rule="half even")
 @kernel("MUL", "int8", schedules=plain_schedules, rule="half even")
 def emit_pairs(request: KernelRequest) -> LayerCode:
-    """One linear step with its exceptions."""
+    """Emit one linear step with its exceptions."""
     step, core = _pair_step(request.op), request.core
     schedule = request.choose(plain_schedules)
     includes = [clamp_includes(core, step.low, step.high)]
@@ -78,7 +78,7 @@ def emit_pairs(request: KernelRequest) -> LayerCode:
 
 
 def _pair_step(op: Op) -> PairStep:
-    """The constants with the fewest exceptions.
+    """Return the constants with the fewest exceptions.
 
     Raises:
         ModelError: the scales are so far apart that no form fits 32 bits.
@@ -127,7 +127,7 @@ def _candidates(op: Op) -> Iterator[tuple[tuple[int, ...], tuple[int, int], int,
 
 
 def _inner(factors: tuple[int, ...], zeros: tuple[int, int]) -> Array:
-    """The variable part for every pair, [x + 128, y + 128]."""
+    """Return the variable part for every pair, [x + 128, y + 128]."""
     if len(factors) == 1:
         return factors[0] * np.outer(_BYTES - zeros[0], _BYTES - zeros[1])
     return factors[0] * _BYTES[:, None] + factors[1] * _BYTES[None, :]
@@ -139,7 +139,7 @@ def _every_pair(op: Op) -> Array:
 
 
 def _offset(t: Array, wanted: Array, s: int, low: int, high: int) -> int:
-    """What is exact for all pairs, if there is such an offset; else half a level."""
+    """Return an offset that is exact for all pairs, or half a level where none exists."""
     at_least = int(np.where(wanted > low, (wanted << s) - t, -(1 << 40)).max())
     at_most = int(np.where(wanted < high, ((wanted + 1) << s) - 1 - t, 1 << 40).min())
     half = 1 << (s - 1)
@@ -147,7 +147,7 @@ def _offset(t: Array, wanted: Array, s: int, low: int, high: int) -> int:
 
 
 def _pair_function(core: Core, k: PairStep) -> str:
-    """C text of ``static inline int8_t combine(int32_t x, int32_t y)`` and what it needs."""
+    """Return C text of ``static inline int8_t combine(int32_t x, int32_t y)`` and what it needs."""
     if len(k.factors) == 1:
         product = f"(x - ({k.zeros[0]})) * (y - ({k.zeros[1]}))"
         total = f"int32_t t = {product} * {k.factors[0]} + ({k.c});"
@@ -168,7 +168,7 @@ def _pair_function(core: Core, k: PairStep) -> str:
             "    result = corrected(x, y, result);",
         ]
         in_float = k.op.rounding.unfused and len(k.wrong) > _MOST_WRONG
-        tables = _in_float(k) if in_float else _corrected(k)
+        tables = _in_float(k) if in_float else _correction(k)
     return (
         f"{tables}static inline int8_t combine(int32_t x, int32_t y)\n{{\n"
         f"{indent(lines)}\n    return (int8_t)result;\n}}\n"
@@ -185,7 +185,7 @@ def _window(k: PairStep) -> int:
     return min(distance + 1, (1 << (k.s - 1)) - 1)
 
 
-def _corrected(k: PairStep) -> str:
+def _correction(k: PairStep) -> str:
     return (
         c_array("wrong", k.wrong.ravel(), "pairs and their outputs") + f"{_CORRECTED}{{\n"
         f"    int32_t low = 0, high = {len(k.wrong)}, key = x * 256 + y;\n"
@@ -211,7 +211,7 @@ def _in_float(k: PairStep) -> str:
     """
     every, out = np.arange(256, dtype=np.uint8).view(np.int8), k.op.output
     tables = [
-        c_array(name, dequantized(every, source.scale, source.zero_point), "the value of each byte")
+        c_array(name, dequantize(every, source.scale, source.zero_point), "the value of each byte")
         for name, source in (("first", k.op.input(0)), ("second", k.op.input(1)))
     ]
     sign = {"ADD": "+", "SUB": "-", "MUL": "*"}[k.op.kind]

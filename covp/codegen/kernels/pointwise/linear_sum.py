@@ -39,7 +39,7 @@ class LinearSum:
 
 
 def linear_sum(op: Op) -> LinearSum | None:
-    """Constants that give TFLM's output for every pair of bytes; None if none are found."""
+    """Return constants that give TFLM's output for every pair of bytes; None if none are found."""
     wanted = _every_pair(op)
     low, high = int(wanted.min()), int(wanted.max())
     x = np.arange(-128, 128, dtype=np.int64)
@@ -60,7 +60,7 @@ def linear_sum(op: Op) -> LinearSum | None:
 
 
 def _fits(exact: list[float], x: Array, wanted: Array, s: int) -> bool:
-    """Whether the sum, offset to be near the wanted outputs, stays within 32 bits."""
+    """Return whether the sum, offset to be near the wanted outputs, stays within 32 bits."""
     value = exact[0] * x[:, None] + exact[1] * x[None, :]
     inside = (wanted > wanted.min()) & (wanted < wanted.max())
     c = np.median(wanted[inside] * 2.0**s - value[inside]) if inside.any() else 0.0
@@ -68,7 +68,7 @@ def _fits(exact: list[float], x: Array, wanted: Array, s: int) -> bool:
 
 
 def _every_pair(op: Op) -> Array:
-    """The reference's output for all pairs, [x + 128, y + 128]."""
+    """Return the reference's output for all pairs, [x + 128, y + 128]."""
     x = np.repeat(np.arange(-128, 128, dtype=np.int8)[:, None], 256, axis=1)
     return definition(op.kind).reference(op, [x, x.T])[0].astype(np.int64)
 
@@ -82,7 +82,7 @@ def _offset(value: Array, wanted: Array, s: int, low: int, high: int) -> int | N
 
 
 def linear_function(core: Core, constants: LinearSum) -> str:
-    """C text of ``static inline int8_t combine(int32_t x, int32_t y)``."""
+    """Return C text of ``static inline int8_t combine(int32_t x, int32_t y)``."""
     k = constants
     a, b, c = (value % (1 << 32) for value in (k.a, k.b, k.c))
     return (
@@ -95,5 +95,5 @@ def linear_function(core: Core, constants: LinearSum) -> str:
 
 
 def linear_includes(core: Core, constants: LinearSum) -> str:
-    """The header that `linear_function` needs, or nothing."""
+    """Return the header that `linear_function` needs, or nothing."""
     return clamp_includes(core, constants.low, constants.high)

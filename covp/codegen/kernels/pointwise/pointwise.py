@@ -23,12 +23,12 @@ _TYPES = {
 
 
 def emit_pointwise(request: KernelRequest) -> LayerCode:
-    """The formula of the operator for every element of the output."""
+    """Emit the formula of the operator for every element of the output."""
     return emit_formula(request, formula(request.op))
 
 
 def emit_formula(request: KernelRequest, of: Formula, includes: Sequence[str] = ()) -> LayerCode:
-    """A loop nest around a C function of one element of each input, with broadcasting.
+    """Emit a loop nest around a C function of one element of each input, with broadcasting.
 
     May run in place of an input that is read at the very index that is written.
     """

@@ -133,12 +133,12 @@ class Formula:
 
     @staticmethod
     def of(expression: str) -> Formula:
-        """The function that returns an expression."""
+        """Return the function that returns an expression."""
         return Formula((f"return {expression};",), cheap="f(" not in expression)
 
 
 def formula(op: Op) -> Formula:
-    """The C of an operator for plain numbers of the types of its tensors."""
+    """Return the C of an operator for plain numbers of the types of its tensors."""
     if op.kind in _OWN:
         return _OWN[op.kind](op)
     dtype = op.input(0).dtype
@@ -148,16 +148,16 @@ def formula(op: Op) -> Formula:
         return Formula.of(FLOAT[op.kind].format(alpha=alpha, beta=beta))
     table = INTEGER | (SIGNED if dtype.kind == "i" else UNSIGNED)
     return Formula.of(
-        table[op.kind].format(T=c_type(dtype), U=unsigned(dtype), bits=dtype.itemsize * 8)
+        table[op.kind].format(T=c_type(dtype), U=unsigned_type(dtype), bits=dtype.itemsize * 8)
     )
 
 
-def unsigned(dtype: DType) -> str:
-    """The C type in which integers of a type wrap."""
+def unsigned_type(dtype: DType) -> str:
+    """Return the C type in which integers of a type wrap."""
     return "uint64_t" if dtype.itemsize == 8 else "uint32_t"
 
 
-def _activated(op: Op) -> Formula:
+def _divide(op: Op) -> Formula:
     """DIV of floats with the clamp of a fused activation."""
     a = op.attributes
     low, high = float_activation_range("none" if a is None else a.activation)
@@ -165,7 +165,7 @@ def _activated(op: Op) -> Formula:
         table = SIGNED if op.input(0).dtype.kind == "i" else UNSIGNED
         table = FLOAT if op.input(0).dtype.kind == "f" else table
         dtype = op.input(0).dtype
-        return Formula.of(table["DIV"].format(T=c_type(dtype), U=unsigned(dtype)))
+        return Formula.of(table["DIV"].format(T=c_type(dtype), U=unsigned_type(dtype)))
     return Formula(
         (
             "float q = x / y;",
@@ -176,7 +176,7 @@ def _activated(op: Op) -> Formula:
 
 
 def _clip(op: Op) -> Formula:
-    """The bounds are y and z; either may be missing."""
+    """Return the clamp between y and z, either of which may be missing."""
     single = op.input(0).dtype.kind == "f"
     number = " || x != x" if single else ""
     bounds = {"y": ">", "z": "<"}
@@ -209,7 +209,7 @@ def _power(op: Op) -> Formula:
         if fixed in (2.0, 3.0):
             return Formula.of(" * ".join("x" * int(fixed)))
         return Formula.of("powf(x, (float)y)")
-    t, u, v = c_type(base.dtype), unsigned(base.dtype), unsigned(exponent.dtype)
+    t, u, v = c_type(base.dtype), unsigned_type(base.dtype), unsigned_type(exponent.dtype)
     if exponent.dtype.kind == "f":
         result = Formula.of("saturate(powf((float)x, y))")
         return Formula(result.statements, False, saturation(base.dtype))
@@ -234,7 +234,7 @@ def _power(op: Op) -> Formula:
 
 def _shift(op: Op) -> Formula:
     dtype = op.input(0).dtype
-    t, u, bits = c_type(dtype), unsigned(dtype), dtype.itemsize * 8
+    t, u, bits = c_type(dtype), unsigned_type(dtype), dtype.itemsize * 8
     outside = f"({u})y >= {bits}"
     if op.attributes.left:
         return Formula.of(f"{outside} ? 0 : ({t})(({u})x << y)")
@@ -274,7 +274,7 @@ def _cast(op: Op) -> Formula:
 
 
 def saturation(dtype: DType) -> str:
-    """C text of ``saturate``, from float to an integer type; a NaN gives 0."""
+    """Return C text of ``saturate``, from float to an integer type; a NaN gives 0."""
     info, t = np.iinfo(dtype), c_type(dtype)
     high, low = c_float(float(info.max) + 1), c_float(float(info.min))
     ends = c_integer(int(info.max)), c_integer(int(info.min))
@@ -288,7 +288,7 @@ _OWN: dict[str, Callable[[Op], Formula]] = {
     "BIT_SHIFT": _shift,
     "CAST": _cast,
     "CLIP": _clip,
-    "DIV": _activated,
+    "DIV": _divide,
     "FLOOR_MOD": _mod,
     "GELU": _gelu,
     "HARD_SIGMOID": _hard_sigmoid,

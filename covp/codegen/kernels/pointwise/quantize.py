@@ -59,14 +59,14 @@ static inline int32_t half_to_even(float steps)
 
 @kernel("QUANTIZE", "int8", "uint8")
 def emit_requantize(request: KernelRequest) -> LayerCode:
-    """From one quantization to another: a table."""
+    """Emit a change of quantization as a table."""
     table = c_array("table", table_of(request.op), "the result of each byte")
     return emit_each(request, "table[(uint8_t)@]", [table])
 
 
 @kernel("QUANTIZE", "int16", "int32")
 def emit_wide_requantize(request: KernelRequest) -> LayerCode:
-    """From one quantization to another: scaled with TFLM's two roundings, clamped."""
+    """Emit a change of quantization: scaled with TFLM's two roundings, then clamped."""
     source, out = request.op.input(0), request.op.output
     info, result = np.iinfo(out.dtype), c_type(out.dtype)
     # of int32 TFLM's difference wraps
@@ -88,7 +88,7 @@ def emit_wide_requantize(request: KernelRequest) -> LayerCode:
 
 @kernel("DEQUANTIZE", "int8", "uint8", "int16")
 def emit_dequantize(request: KernelRequest) -> LayerCode:
-    """One product; it is exact before its rounding, in single precision too.
+    """Emit one product; it is exact before its rounding, in single precision too.
 
     Without a floating-point unit bytes go through a table of the 256 results.
     """

@@ -48,7 +48,7 @@ for _kind in INTERPOLATED:
 
 @kernel("SQRT", "int16")
 def emit_sqrt16(request: KernelRequest) -> LayerCode:
-    """In single precision, cut."""
+    """Emit a square root in single precision, truncated."""
     source, out = request.op.input(0), request.op.output
     real = f"{c_float(source.scale)} * (float)x"
     lines = (
@@ -58,13 +58,13 @@ def emit_sqrt16(request: KernelRequest) -> LayerCode:
     return emit_formula(request, Formula(lines, False))
 
 
-def _centred(op: Op) -> list[str]:
-    """Statements that subtract the zero points."""
+def _subtract_zero_points(op: Op) -> list[str]:
+    """Return the statements that subtract the zero points."""
     zeros = op.input(0).zero_point, op.input(1).zero_point
     return [f"int32_t a = x - ({zeros[0]}), b = y - ({zeros[1]});"]
 
 
-def _finished(request: KernelRequest, value: str, activation: str = "none") -> list[str]:
+def _finish(request: KernelRequest, value: str, activation: str = "none") -> list[str]:
     out = request.op.output
     limits = activation_range(activation, out.scale, out.zero_point, out.dtype)
     text = finish(request.core, value, out.zero_point, limits, c_type(out.dtype))
@@ -72,19 +72,19 @@ def _finished(request: KernelRequest, value: str, activation: str = "none") -> l
 
 
 def _emit(request: KernelRequest, lines: list[str], definitions: list[str]) -> LayerCode:
-    of = Formula((*_centred(request.op), *lines), False, "\n".join(definitions))
+    of = Formula((*_subtract_zero_points(request.op), *lines), False, "\n".join(definitions))
     info = np.iinfo(request.op.input(0).dtype)
     includes = clamp_includes(request.core, int(info.min), int(info.max))
     return emit_formula(request, of, [includes])
 
 
 def _span(op: Op, position: int = 0) -> int:
-    """The largest magnitude of an input less its zero point."""
+    """Return the largest magnitude of an input less its zero point."""
     return (1 << 8 * op.input(position).dtype.itemsize) - 1
 
 
 def emit_comparison(request: KernelRequest) -> LayerCode:
-    """Both sides in units of 2**-8."""
+    """Emit a comparison of both sides in units of 2**-8."""
     op = request.op
     bound = _span(op) << COMPARED_BITS
     scale = [
@@ -102,31 +102,31 @@ for _kind in COMPARISONS:
 
 @kernel("ABS", "int16")
 def emit_abs(request: KernelRequest) -> LayerCode:
-    """The magnitude, rescaled where the scales differ."""
+    """Emit the magnitude, rescaled where the scales differ."""
     op = request.op
     ratio = np.float32(op.input(0).scale) / np.float32(op.output.scale)
     scale = scale_function(request.core, "scale", quantize_multiplier(float(ratio)), 1 << 15)
     value = "(x < 0 ? -x : x)"
-    lines = _finished(request, value if ratio == 1 else f"scale{value}")
+    lines = _finish(request, value if ratio == 1 else f"scale{value}")
     of = Formula(tuple(lines), False, "" if ratio == 1 else scale)
     return emit_formula(request, of, [clamp_includes(request.core, -32768, 32767)])
 
 
 @kernel("PRELU", "int8", "int16")
 def emit_prelu(request: KernelRequest) -> LayerCode:
-    """What is negative times its slope."""
+    """Emit PRELU: negative inputs are multiplied by their slope."""
     positive, negative = prelu_factors(request.op)
     scale = [
         scale_function(request.core, "above", positive, _span(request.op)),
         scale_function(request.core, "below", negative, _span(request.op) * _span(request.op, 1)),
     ]
-    lines = _finished(request, "(a >= 0 ? above(a) : below(a * b))")
+    lines = _finish(request, "(a >= 0 ? above(a) : below(a * b))")
     return _emit(request, lines, scale)
 
 
 @kernel("SQUARED_DIFFERENCE", "int8", "int16")
 def emit_squared_difference(request: KernelRequest) -> LayerCode:
-    """Both sides at twice the larger scale, as in a sum."""
+    """Emit a squared difference at twice the larger scale, as in a sum."""
     first, second, last = difference_factors(request.op)
     bits = squared_bits(request.op)
     bound = _span(request.op) << bits
@@ -137,12 +137,12 @@ def emit_squared_difference(request: KernelRequest) -> LayerCode:
     ]
     step = 1 << bits
     lines = [f"int32_t d = first(a * {step}) - second(b * {step});"]
-    return _emit(request, lines + _finished(request, "last(d * d)"), scale)
+    return _emit(request, lines + _finish(request, "last(d * d)"), scale)
 
 
 @kernel("DIV", "int8")
 def emit_divide(request: KernelRequest) -> LayerCode:
-    """The reciprocal of each possible divisor comes from a table."""
+    """Emit the division; the reciprocal of each possible divisor comes from a table."""
     op = request.op
     multiplier, shift = divide_factor(op)
     inverse, bits = reciprocal(np.maximum(np.arange(256), 1))
@@ -171,5 +171,5 @@ def emit_divide(request: KernelRequest) -> LayerCode:
         "    : (q >> right) + ((q & mask) > (mask >> 1) + (q < 0));",
         "rounded = b == 0 ? (a < 0 ? -(1 << 20) : 1 << 20) : rounded;",
     ]
-    finished = _finished(request, "rounded", op.attributes.activation)
+    finished = _finish(request, "rounded", op.attributes.activation)
     return _emit(request, lines + finished, [*tables, helper])

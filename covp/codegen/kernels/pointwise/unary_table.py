@@ -15,7 +15,7 @@ from covp.graph.ops import definition
 
 
 def table_of(op: Op) -> NDArray[Any]:
-    """The reference's result for every input byte, in the order of unsigned bytes."""
+    """Return the reference's result for every input byte, in the order of unsigned bytes."""
     every = np.arange(256, dtype=np.uint8).view(op.input(0).dtype)
     return np.asarray(definition(op.kind).reference(op, [every])[0])
 

@@ -6,21 +6,21 @@ from math import prod
 
 from covp.codegen.c_text import c_type, indent
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
+from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
 from covp.graph.ops.definition import PLAIN_INTEGERS
 
 
 def split_at(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
-    """Elements outside the axis, along it, and inside: a dense tensor of three axes."""
+    """Return the elements outside the axis, along it, and inside: a dense tensor of three axes."""
     return prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
 
 
 @kernel("ARG_MAX", "float32", *PLAIN_INTEGERS)
 @kernel("ARG_MIN", "float32", *PLAIN_INTEGERS)
 def emit_arg_max(request: KernelRequest) -> LayerCode:
-    """A running best and its index; stored values of a scale are in the order of real ones."""
+    """Emit a running best and its index; stored values of a scale are in the order of real ones."""
     op = request.op
     outside, length, inside = split_at(op.input(0).shape, op.attributes.axis)
     sign = (">" if op.kind == "ARG_MAX" else "<") + "=" * op.attributes.last
@@ -44,7 +44,7 @@ def emit_arg_max(request: KernelRequest) -> LayerCode:
 @kernel("CUMSUM", "float32", *PLAIN_INTEGERS)
 @kernel("CUMPROD", "float32", *PLAIN_INTEGERS)
 def emit_cumulative(request: KernelRequest) -> LayerCode:
-    """A running sum or product; an axis of run time chooses between the loops of all axes."""
+    """Emit a running sum or product; an axis of run time chooses between the loops of all axes."""
     op, shape = request.op, request.op.input(0).shape
     axis = op.attributes.axis
     if axis is not None:
@@ -60,7 +60,7 @@ def emit_cumulative(request: KernelRequest) -> LayerCode:
 def _accumulate(op: Op, axis: int, source: str) -> list[str]:
     a, dtype = op.attributes, op.input(0).dtype
     outside, length, inside = split_at(op.input(0).shape, axis)
-    wide = "float" if dtype.kind == "f" else unsigned(dtype)
+    wide = "float" if dtype.kind == "f" else unsigned_type(dtype)
     sign, start = ("+", "0") if op.kind == "CUMSUM" else ("*", "1")
     place = f"o * {length * inside} + i + {f'({length} - 1 - a)' if a.reverse else 'a'} * {inside}"
     element = f"{source}[at]" if dtype.kind == "f" else f"({wide}){source}[at]"

@@ -25,7 +25,7 @@ from covp.codegen.kernels.requantize.half_even_ties import ties_text
 from covp.codegen.kernels.window import Window
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.errors import ModelError
-from covp.graph.float_scaling import dequantized
+from covp.graph.float_scaling import dequantize
 from covp.graph.graph import Op
 from covp.graph.ops.half_even import offset_of
 from covp.graph.quantization import activation_range
@@ -46,12 +46,12 @@ class _Step:
 
 @kernel("AVERAGE_POOL_2D", "int8", schedules=pool_schedules, rule="half even")
 def emit_half_even_average(request: KernelRequest) -> LayerCode:
-    """The linear step, several channels together."""
+    """Emit the linear step, several channels together."""
     op, window, schedule = request.op, window_of(request), request.choose(pool_schedules)
     together = schedule["channels"]
     area = window.size[0] * window.size[1]
     if area > _MOST:
-        raise ModelError(f"{op.name}: an average of {area} pixels, {_MOST} are the most")
+        raise ModelError(f"{op.name}: averages over {area} pixels; at most {_MOST} are supported")
     shift = _shift(op, area)
     steps = [_step(op, count, shift) for count in range(1, area + 1)]
     limits = activation_range(
@@ -109,7 +109,7 @@ def _step(op: Op, count: int, shift: int) -> _Step:
 
 
 def _corner(window: Window) -> str:
-    """C index of the first pixel of a window that is inside the image."""
+    """Return the C index of the first pixel of a window that is inside the image."""
     _, _, width, channels = window.source
     if window.whole:
         return f"(top * {width} + left) * {channels}"
@@ -159,7 +159,7 @@ def _parameters(window: Window) -> str:
 
 
 def _taps(window: Window, statement: str) -> str:
-    """C loops over the bytes of a window's channel, each in ``value``."""
+    """Return C loops over the bytes of a window's channel, each in ``value``."""
     _, _, width, channels = window.source
     rows, columns = (str(n) for n in window.size) if window.whole else ("rows", "columns")
     return f"""\
@@ -171,7 +171,7 @@ def _taps(window: Window, statement: str) -> str:
 
 
 def _sums(op: Op, window: Window, total: str, sum_of: str, term: str) -> str:
-    """C statements that add each byte's ``term`` up in the order of float32's additions.
+    """Return C statements that add each byte's ``term`` up in the order of float32's additions.
 
     Args:
         op: of the layer.
@@ -196,12 +196,12 @@ def _sums(op: Op, window: Window, total: str, sum_of: str, term: str) -> str:
 
 
 def _exact_in_float(op: Op, window: Window) -> str:
-    """The same for a core with a floating-point unit.
+    """Return the same for a core with a floating-point unit.
 
     Dequantized bytes come from a table: a product that is added would be fused with the sum.
     """
     offset, every = offset_of(op), np.arange(256, dtype=np.uint8).view(np.int8)
-    values = dequantized(every, op.input(0).scale, op.input(0).zero_point)
+    values = dequantize(every, op.input(0).scale, op.input(0).zero_point)
     return (
         c_array("dequantized", values, "the value of each byte")
         + f"""\
@@ -221,12 +221,12 @@ static __attribute__((noinline)) int32_t exact({_parameters(window)})
 
 
 def _count(window: Window) -> str:
-    """C expression of the pixels of a window."""
+    """Return the C expression of the pixels of a window."""
     return str(window.size[0] * window.size[1]) if window.whole else "rows * columns"
 
 
 def _by_count(window: Window) -> str:
-    """C statement: the mean of the sum, times 2**21, in 24 bits; at least 2**43."""
+    """Return the C statement: the mean of the sum, times 2**21, in 24 bits; at least 2**43."""
     area = window.size[0] * window.size[1]
     if window.whole and area & (area - 1) == 0:  # a power of two: nothing to round
         return f"    magnitude <<= {21 - area.bit_length() + 1};"
@@ -234,7 +234,7 @@ def _by_count(window: Window) -> str:
 
 
 def _exact(op: Op, window: Window) -> str:
-    """C text of ``exact``: the level before the clamp, from the corner's pixels.
+    """Return C text of ``exact``: the level before the clamp, from the corner's pixels.
 
     Sums are in units of the last bit of the input's scale; levels in units of 2**-30.
     """

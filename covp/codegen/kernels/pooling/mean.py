@@ -14,7 +14,7 @@ from covp.graph.ops.reduction import mean_scaling
 @kernel("MEAN", "int8", "int16", schedules=reduce_schedules)
 @kernel("SUM", "int8", "int16", schedules=reduce_schedules)
 def emit_mean(request: KernelRequest) -> LayerCode:
-    """The sum less its zero points, requantized; of a mean with the count in the factor."""
+    """Emit the sum less its zero points, requantized; of a mean with the count in the factor."""
     op = request.op
     count = prod(op.input(0).shape[axis] for axis in op.attributes.axes)
     out, scaling = op.output, mean_scaling(op, count)

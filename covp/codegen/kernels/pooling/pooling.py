@@ -29,7 +29,7 @@ _BITS = 24
 
 
 def pool_schedules(request: KernelRequest) -> list[Schedule]:
-    """The number of channels that are computed together; the default first."""
+    """Return the number of channels that are computed together; the default first."""
     channels = request.op.output.shape[3]
     together = next(n for n in (4, 3, 2, 1) if channels % n == 0)
     space = Space("window", {"channels": UNROLLS})
@@ -39,7 +39,7 @@ def pool_schedules(request: KernelRequest) -> list[Schedule]:
 
 @kernel("MAX_POOL_2D", "int8", "int16", schedules=pool_schedules)
 def emit_max_pool(request: KernelRequest) -> LayerCode:
-    """The largest element of a window; padding does not count."""
+    """Emit the largest element of a window; padding does not count."""
 
     def tap(n: int) -> str:
         return f"s{n} = from[{n}] > s{n} ? from[{n}] : s{n};"
@@ -50,7 +50,7 @@ def emit_max_pool(request: KernelRequest) -> LayerCode:
 
 @kernel("AVERAGE_POOL_2D", "int8", "int16", schedules=pool_schedules)
 def emit_average_pool(request: KernelRequest) -> LayerCode:
-    """The average of a window; padding does not count, nor in the divisor."""
+    """Emit the average of a window; padding does not count, nor in the divisor."""
     window = window_of(request)
     area = window.size[0] * window.size[1]
 
@@ -90,7 +90,7 @@ def emit_average_pool(request: KernelRequest) -> LayerCode:
 
 
 def has_reciprocal(count: int) -> bool:
-    """Whether the multiplication is exact for every sum of that many bytes."""
+    """Return whether multiplying by the reciprocal is exact for every sum of ``count`` bytes."""
     if count > 1 << 12:
         return False
     sums = np.arange(-128 * count, 127 * count + 1, dtype=np.int64)
@@ -131,7 +131,7 @@ static inline int32_t average(int32_t sum, int32_t offset, int32_t even, uint32_
 
 
 def window_of(request: KernelRequest) -> Window:
-    """The windows of a pool of images."""
+    """Return the windows of a pool of images."""
     op, a = request.op, request.op.attributes
     return Window(op.input(0).shape, op.output.shape, a.filter, a.stride, a.padding)
 
@@ -150,7 +150,7 @@ def _emit(
     before: list[str],
     definitions: list[str],
 ) -> LayerCode:
-    """The loops over pixels and channels.
+    """Emit the loops over pixels and channels.
 
     Args:
         start: first value of the variable ``s<n>`` of channel n.

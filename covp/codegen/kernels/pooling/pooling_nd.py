@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from covp.codegen.c_text import c_float, c_type, indent
-from covp.codegen.kernels.moves.copy import fill_loops, stored
+from covp.codegen.kernels.moves.copy import c_element, fill_loops
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pointwise.elementwise import float_clamp
 from covp.codegen.kernels.window_nd import WindowND
@@ -18,11 +18,11 @@ from covp.graph.ops.pooling_nd import counts, index_strides, lowest
 
 @kernel("MAX_POOL", "float32", "int8", "uint8", "int16", "int32")
 def emit_max(request: KernelRequest) -> LayerCode:
-    """The largest element of each window; where it is, on demand."""
+    """Emit the largest element of each window; where it is, on demand."""
     op = request.op
     element = c_type(op.output.dtype)
     value = lowest(op.output.dtype)
-    start = c_float(value) if op.output.dtype.kind == "f" else stored(value, op.output.dtype)
+    start = c_float(value) if op.output.dtype.kind == "f" else c_element(value, op.output.dtype)
     window = _window(op)
     head, tap, tail = [], "s = *from > s ? *from : s;", []
     if len(op.outputs) > 1:
@@ -41,7 +41,7 @@ def _places(op: Op) -> list[tuple[int, int]]:
 
 @kernel("AVERAGE_POOL", "float32")
 def emit_average(request: KernelRequest) -> LayerCode:
-    """The sum of each window by the elements that count."""
+    """Emit the sum of each window by the elements that count."""
     op, a = request.op, request.op.attributes
     axes = _window(op).axes
     known = np.unique(counts(op))
@@ -72,7 +72,7 @@ static inline int32_t reached(int32_t start, int32_t taps, int32_t step, int32_t
 
 @kernel("LP_POOL", "float32")
 def emit_norm(request: KernelRequest) -> LayerCode:
-    """The p-norm of each window; p = 1 and 2 without powf."""
+    """Emit the p-norm of each window; p = 1 and 2 without powf."""
     p = request.op.attributes.p
     tap, result, includes = {
         1: ("s += __builtin_fabsf(*from);", "s", []),
@@ -92,7 +92,7 @@ def emit_norm(request: KernelRequest) -> LayerCode:
 def emit_unpool(request: KernelRequest) -> LayerCode:
     """Zeros, then each element to its place; an index outside finds the nearest element."""
     op = request.op
-    zero = stored(0, op.output.dtype)
+    zero = c_element(0, op.output.dtype)
     body = [
         *fill_loops((op.output.size,), ("output", (1,), 0), zero),
         f"for (int32_t n = 0; n < {op.input(0).size}; n++) {{",
@@ -121,7 +121,7 @@ def _emit(
     definitions: list[str] | None = None,
     includes: list[str] | None = None,
 ) -> LayerCode:
-    """The loops over pixels and channels.
+    """Emit the loops over pixels and channels.
 
     Args:
         request: of the layer.

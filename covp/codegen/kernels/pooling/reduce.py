@@ -11,7 +11,7 @@ import numpy as np
 from covp.codegen.c_text import c_integer, c_type
 from covp.codegen.kernels.loop_nest import LoopNest, dense_strides
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned
+from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
 from covp.graph.graph import Op
@@ -22,7 +22,7 @@ DType = np.dtype[Any]
 
 @dataclass(frozen=True)
 class Fold:
-    """How elements become one.
+    """The C that folds elements into one value.
 
     Attributes:
         number: C type of the running value.
@@ -38,7 +38,7 @@ class Fold:
 
 
 def reduce_schedules(request: KernelRequest) -> list[Schedule]:
-    """The numbers of neighbouring outputs that are computed together; the default first."""
+    """Return the numbers of neighbouring outputs that are computed together; the default first."""
     if request.op.attributes.axes is None:
         return [Schedule("run time")]
     outer = _outer(request.op)
@@ -48,7 +48,7 @@ def reduce_schedules(request: KernelRequest) -> list[Schedule]:
 
 
 def emit_plain_reduction(request: KernelRequest) -> LayerCode:
-    """A reduction of numbers without a scale, or one that keeps the scale."""
+    """Emit a reduction of numbers without a scale, or one that keeps the scale."""
     op = request.op
     if op.attributes.axes is None:
         return _emit_run_time(request, _fold(op))
@@ -64,7 +64,7 @@ def emit_reduction(
     includes: Sequence[str],
     before: Fold | None = None,
 ) -> LayerCode:
-    """Loops over the outputs, in them loops over what each is made of.
+    """Emit loops over the outputs, in them loops over what each is made of.
 
     Args:
         request: whose axes are known.
@@ -97,7 +97,7 @@ def emit_reduction(
 
 
 def reduced_count(op: Op) -> int:
-    """Elements that become one."""
+    """Return the number of elements that become one."""
     return op.input(0).size // op.output.size if op.output.size else 0
 
 
@@ -156,7 +156,7 @@ _MAX, _MIN = "{0} = {1} > {0} ? {1} : {0};", "{0} = {1} < {0} ? {1} : {0};"
 
 
 def _nan(op: Op, beyond: str) -> str:
-    """The tap of the largest or the least float."""
+    """Return the tap of the largest or the least float."""
     counts = " || {1} != {1}" if op.attributes.nan_counts else ""
     return f"{{0}} = {{1}} {beyond} {{0}}{counts} ? {{1}} : {{0}};"
 
@@ -191,7 +191,7 @@ def _logical(kind: str) -> Fold:
 
 def _integer(op: Op, dtype: DType) -> Fold:
     """Sums and products wrap in unsigned arithmetic."""
-    t, u, info = c_type(dtype), unsigned(dtype), np.iinfo(dtype)
+    t, u, info = c_type(dtype), unsigned_type(dtype), np.iinfo(dtype)
     wrapped = f"({t}){{0}}"
     if op.kind == "REDUCE_MAX":
         return Fold(t, c_integer(int(info.min)), _MAX)
@@ -213,7 +213,7 @@ def _integer(op: Op, dtype: DType) -> Fold:
 
 
 def _outer(op: Op) -> LoopNest:
-    """The loops over the outputs."""
+    """Return the loops over the outputs."""
     shape, axes = op.input(0).shape, op.attributes.axes
     strides = dense_strides(shape)
     kept = [axis for axis in range(len(shape)) if axis not in axes]

@@ -1,4 +1,4 @@
-"""CIRCULAR_BUFFER: old rows move up, new ones are copied behind them."""
+"""CIRCULAR_BUFFER: old rows move up, new ones are copied after them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from covp.codegen.layer import KernelRequest, LayerCode, kernel
 
 @kernel("CIRCULAR_BUFFER", "int8", "uint8", "int16", "int32", "float32")
 def emit_circular_buffer(request: KernelRequest) -> LayerCode:
-    """A memmove and a memcpy for each index before the axis; the output may be the buffer."""
+    """Emit a memmove and a memcpy for each index before the axis; the output may be the buffer."""
     op = request.op
     axis, shape = op.attributes.axis, op.output.shape
     row = math.prod(shape[axis + 1 :])

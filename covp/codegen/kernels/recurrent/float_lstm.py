@@ -19,7 +19,7 @@ static inline float sigmoid(float x)
 
 @kernel("UNIDIRECTIONAL_SEQUENCE_LSTM", "float32")
 def emit_float_lstm(request: KernelRequest) -> LayerCode:
-    """Weights by cell, then feature and hidden value, then gate."""
+    """Emit the layer, its weights by cell, then feature and hidden value, then gate."""
     op = request.op
     _, _, depth, cells = dimensions(op)
     weights = [

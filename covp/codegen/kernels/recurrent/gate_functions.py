@@ -57,7 +57,7 @@ static inline int32_t times(int32_t a, int32_t b)
 
 
 def _exponential(integer_bits: int) -> str:
-    """exp of a negative number with so many integer bits, or of 0."""
+    """Return exp of a negative number with that many integer bits, or of 0."""
     fraction = 15 - integer_bits
     quarter = 1 << (fraction - 2)
     middle, third = constant(EXP_MINUS_ONE_EIGHTH, 16), constant(ONE_THIRD, 16)
@@ -105,7 +105,7 @@ def _sigmoid(integer_bits: int) -> str:
 
 
 def _tanh(name: str, integer_bits: int) -> str:
-    """The argument is doubled by one integer bit more."""
+    """Return tanh; the argument is doubled by one integer bit more."""
     return (
         f"static int32_t {name}(int32_t a)\n{{\n"
         "    if (a == 0)\n        return 0;\n"

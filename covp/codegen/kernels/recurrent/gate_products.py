@@ -23,7 +23,7 @@ _WORD = 4
 
 @dataclass(frozen=True)
 class GateProducts:
-    """How a core multiplies and adds.
+    """The products that a core computes, and how it multiplies and adds.
 
     Attributes:
         lengths: of the input and of the hidden state of a step, by their C name.
@@ -37,7 +37,7 @@ class GateProducts:
 
     @staticmethod
     def of(core: Core, lengths: dict[str, int], total: str) -> GateProducts:
-        """The best way of a core; a total of int32_t says that all sums are proved to fit it."""
+        """Return a core's best way; a total of int32_t says that all sums are proved to fit it."""
         found = [dot for dot in dot_products() if dot.lanes == 2 and dot.fits(core)]
         return GateProducts(lengths, total, found[0] if found and total == "int32_t" else None)
 
@@ -48,7 +48,7 @@ class GateProducts:
 
     @property
     def name(self) -> str:
-        """For reports."""
+        """Name of the form, for reports."""
         return "one by one" if self.pairs is None else self.pairs.name
 
     @property
@@ -56,10 +56,10 @@ class GateProducts:
         """Bytes of the buffer ``scratch``; 0: none."""
         if self.pairs is None:
             return 0
-        return 2 * sum(_filled(length) for length in self.lengths.values())
+        return 2 * sum(_round_up(length) for length in self.lengths.values())
 
     def prepare(self) -> list[str]:
-        """C statements at the start of a time step."""
+        """Return C statements at the start of a time step."""
         if self.pairs is None:
             return []
         lines, start = ["int16_t *row = scratch;"], 0
@@ -67,28 +67,28 @@ class GateProducts:
             lines += [
                 f"for (int32_t k = 0; k < {length}; k++)",
                 f"    row[{start} + k] = {name}[k];",
-                *(f"row[{start + k}] = 0;" for k in range(length, _filled(length))),
+                *(f"row[{start + k}] = 0;" for k in range(length, _round_up(length))),
             ]
-            start += _filled(length)
+            start += _round_up(length)
         return lines
 
-    def packed(self, weights: Array) -> Array:
+    def pack(self, weights: Array) -> Array:
         """(cells, values, gates) in the order that they are read, one row a cell."""
         cells, count, gates = weights.shape
         if self.pairs is None:
             return weights.reshape(cells, -1)
-        filled = np.zeros((cells, _filled(count), gates), np.int8)
+        filled = np.zeros((cells, _round_up(count), gates), np.int8)
         filled[:, :count] = weights
         words = filled.reshape(cells, -1, _WORD, gates).transpose(0, 1, 3, 2)
         return np.asarray(words[..., [0, 2, 1, 3]].reshape(cells, -1))
 
     def stride(self) -> int:
-        """Bytes of the weights of a cell."""
+        """Return the bytes of the weights of a cell."""
         lengths = self.lengths.values()
-        return 4 * sum(length if self.pairs is None else _filled(length) for length in lengths)
+        return 4 * sum(length if self.pairs is None else _round_up(length) for length in lengths)
 
     def lines(self, sums: list[str], vector: str) -> list[str]:
-        """C statements that add the products with a vector and move ``w``."""
+        """Return C statements that add the products with a vector and move ``w``."""
         length = self.lengths[vector]
         if self.pairs is None:
             product = "(uint32_t)(value * w[{}])" if self.total == "uint32_t" else "value * w[{}]"
@@ -99,9 +99,9 @@ class GateProducts:
                 "}",
             ]
         names = list(self.lengths)
-        start = sum(_filled(self.lengths[name]) for name in names[: names.index(vector)]) // 2
+        start = sum(_round_up(self.lengths[name]) for name in names[: names.index(vector)]) // 2
         return [
-            f"for (int32_t k = {start}; k < {start + _filled(length) // 2}; k += 2, w += 16) {{",
+            f"for (int32_t k = {start}; k < {start + _round_up(length) // 2}; k += 2, w += 16) {{",
             "    int32_t first = (int32_t)pairs[k], second = (int32_t)pairs[k + 1];",
             "    const word *v = (const void *)w;",
             *(indent(self._both(self.pairs, name, f"v[{i}]")) for i, name in enumerate(sums)),
@@ -110,7 +110,7 @@ class GateProducts:
 
     @staticmethod
     def _both(pairs: DotProduct, name: str, word: str) -> list[str]:
-        """Four products with one word of weights."""
+        """Return C text of four products with one word of weights."""
         others = f"({word} >> 8) | ({word} << 24)"
         return [
             pairs.add(name, x="first", w=f"{pairs.widen}({word})"),
@@ -118,9 +118,9 @@ class GateProducts:
         ]
 
     def start(self) -> list[str]:
-        """C statements before the products of a cell."""
+        """Return C statements before the products of a cell."""
         return [] if self.pairs is None else ["const word *pairs = (const void *)row;"]
 
 
-def _filled(count: int) -> int:
+def _round_up(count: int) -> int:
     return -(-count // _WORD) * _WORD

@@ -43,7 +43,7 @@ class Step:
 def lstm_layer(
     request: KernelRequest, step: Step, definitions: Sequence[str], includes: Sequence[str] = ()
 ) -> LayerCode:
-    """The layer around a step; ``definitions`` and ``includes`` as of `Operands.layer`."""
+    """Return the layer around a step; ``definitions`` and ``includes`` as of `Operands.layer`."""
     op = request.op
     states = (op.input(HIDDEN), op.input(CELL))
     arguments: dict[str, Argument] = dict(

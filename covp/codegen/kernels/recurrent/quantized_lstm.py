@@ -29,7 +29,7 @@ static inline int32_t saturate(int32_t value)
 
 @kernel("UNIDIRECTIONAL_SEQUENCE_LSTM", "int8", "int16")
 def emit_quantized_lstm(request: KernelRequest) -> LayerCode:
-    """Weights by cell, then feature and hidden value, then gate."""
+    """Emit the layer, its weights by cell, then feature and hidden value, then gate."""
     numbers = QuantizedLstm.of(request.op)
     _, _, depth, cells = dimensions(request.op)
     wide = _bound(numbers) >= 1 << 31
@@ -55,10 +55,10 @@ def emit_quantized_lstm(request: KernelRequest) -> LayerCode:
 
 
 def _constants(numbers: QuantizedLstm, products: GateProducts) -> list[str]:
-    """C text of the weights and biases."""
+    """Return C text of the weights and biases."""
     gates = numbers.gates
     matrices = [[gate.weights for gate in gates], [gate.recurrent for gate in gates]]
-    weights = [products.packed(np.stack(parts, axis=-1)) for parts in matrices]
+    weights = [products.pack(np.stack(parts, axis=-1)) for parts in matrices]
     biases = [gate.bias for gate in gates] + [gate.recurrent_bias for gate in gates]
     stored = np.stack(biases, axis=-1).astype(products.total.removesuffix("_t"))
     return [
@@ -68,7 +68,7 @@ def _constants(numbers: QuantizedLstm, products: GateProducts) -> list[str]:
 
 
 def _cell(numbers: QuantizedLstm, products: GateProducts) -> list[str]:
-    """C statements of one cell in one step."""
+    """Return C statements of one cell in one step."""
     total = products.total
     value = "(int32_t)" if total == "uint32_t" else ""
     return [
@@ -99,7 +99,7 @@ def _bound(numbers: QuantizedLstm) -> int:
 
 
 def _sums(total: str, suffix: str, first: int) -> list[str]:
-    """The sums of the four gates at their start."""
+    """Return the sums of the four gates at their start."""
     start = ", ".join(f"sum{suffix}_{name} = bias[{first + i}]" for i, name in enumerate(_GATES))
     return [f"{total} {start};"]
 
@@ -110,7 +110,7 @@ def _back(numbers: QuantizedLstm, total: str, name: str) -> str:
 
 
 def _rescalers(core: Core, numbers: QuantizedLstm, wide: bool) -> list[str]:
-    """The functions of each gate's sums, of the products with the cell state, and of the output."""
+    """Return the functions that rescale each gate's sums, cell-state products and the output."""
     functions = []
     for name, gate in zip(_GATES, numbers.gates, strict=True):
         for prefix, factor in (("own", gate.factor), ("back", gate.recurrent_factor)):

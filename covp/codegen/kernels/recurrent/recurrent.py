@@ -34,7 +34,7 @@ _NAMES = ("x", "weights", "recurrent", "b", "lengths", "initial_h", "initial_c",
 @kernel("GRU", "float32")
 @kernel("LSTM", "float32")
 def emit_recurrent(request: KernelRequest) -> LayerCode:
-    """One sequence at a time; Y_h may take the memory of initial_h."""
+    """Emit one sequence at a time; Y_h may take the memory of initial_h."""
     return _Code(request).layer()
 
 
@@ -63,7 +63,7 @@ class _Code:
         return sums_of(self.request.op) * self._a.hidden
 
     def layer(self) -> LayerCode:
-        """The whole layer."""
+        """Return the whole layer."""
         op = self.request.op
         inputs = {
             name: tensor
@@ -92,7 +92,7 @@ class _Code:
         )
 
     def _start(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-        """What the sums of each direction begin with."""
+        """Return the initial values of each direction's sums."""
         bias, hidden = self._tensor(BIAS), self._a.hidden
         directions = len(self._a.backward)
         if bias is None or bias.data is None:
@@ -106,7 +106,7 @@ class _Code:
 
     @property
     def _separate(self) -> bool:
-        """Whether the sums over the state's last gate are kept apart."""
+        """True if the sums over the state's last gate are kept apart."""
         return self.request.op.kind == "GRU" and self._a.linear_before_reset
 
     def _scratch(self, outputs: dict[str, Tensor]) -> tuple[Scratch, list[str]]:
@@ -131,7 +131,7 @@ class _Code:
         return bias is None or bias.data is not None
 
     def _directions(self, outputs: dict[str, Tensor]) -> list[str]:
-        """Loops over directions and sequences."""
+        """Return the loops over directions and sequences."""
         a, op = self._a, self.request.op
         _, batch, _ = extents(op)
         inner = self._sequence(outputs)
@@ -146,7 +146,7 @@ class _Code:
         return [line for line in lines if line]
 
     def _add_biases(self) -> list[str]:
-        """The start of a direction's sums from a B that comes at run time."""
+        """Return the start of a direction's sums from a B that comes at run time."""
         if self._start_is_constant:
             return []
         whole, hidden = self.request.op.input(1).shape[1], self._a.hidden
@@ -166,7 +166,7 @@ class _Code:
         return lines
 
     def _sequence(self, outputs: dict[str, Tensor]) -> list[str]:
-        """The loop over time of one sequence in one direction."""
+        """Return the loop over time of one sequence in one direction."""
         a, hidden = self._a, self._a.hidden
         time, batch, size = extents(self.request.op)
         states = ("h", "c") if self._is_lstm else ("h",)
@@ -191,7 +191,7 @@ class _Code:
         return [*lines, *self._time(outputs, x_time)]
 
     def _length(self, time: int, outputs: dict[str, Tensor]) -> list[str]:
-        """The number of steps, and zeros for what a shorter sequence leaves out."""
+        """Return the number of steps, and zeros for what a shorter sequence leaves out."""
         if self._tensor(LENGTHS) is None:
             return [f"const int32_t length = {time};"]
         lines = [
@@ -207,7 +207,7 @@ class _Code:
         return lines
 
     def _time(self, outputs: dict[str, Tensor], x_time: int) -> list[str]:
-        """Steps in the order of the direction."""
+        """Return the steps in the order of the direction."""
         a, op, hidden = self._a, self.request.op, self._a.hidden
         size, rows = op.input(0).shape[2], op.input(1).shape[1]
         at = {"forward": "t", "reverse": "length - 1 - t"}.get(

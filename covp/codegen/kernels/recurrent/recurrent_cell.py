@@ -12,7 +12,7 @@ _ROWS = 4  # sums at once: each value of the vector is loaded once for all of th
 
 
 def sums_of(op: Op) -> int:
-    """Sums of a step for each element of the state.
+    """Return the sums of a step for each element of the state.
 
     One a gate; a GRU with the reset after R keeps the last gate's two products apart.
     """
@@ -20,7 +20,7 @@ def sums_of(op: Op) -> int:
 
 
 def cell_functions(request: KernelRequest) -> list[str]:
-    """C text of ``step0(x, w, r, start, gates, h[, c][, p])``; of ``step1`` where the second
+    """Return C text of ``step0(x, w, r, start, gates, h[, c][, p])``; of ``step1`` where the second
     direction has other activations."""
     op = request.op
     a: Recurrent = op.attributes

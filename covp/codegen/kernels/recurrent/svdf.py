@@ -19,7 +19,7 @@ from covp.graph.ops.svdf import BIAS, FEATURE, STATE, TIME, svdf_factors
 
 @dataclass(frozen=True)
 class _Form:
-    """What the types differ in.
+    """The C in which the types differ.
 
     Attributes:
         total, sums: C types of a filter's sum of products and of a unit's.
@@ -39,7 +39,7 @@ class _Form:
 
 @kernel("SVDF", "float32")
 def emit_float_svdf(request: KernelRequest) -> LayerCode:
-    """One unit at a time."""
+    """Emit one unit at a time."""
     op = request.op
     bias = op.inputs[BIAS]
     data = np.zeros(op.output.shape[1], np.float32) if bias is None else np.asarray(bias.data)
@@ -51,7 +51,7 @@ def emit_float_svdf(request: KernelRequest) -> LayerCode:
 
 @kernel("SVDF", "int8")
 def emit_quantized_svdf(request: KernelRequest) -> LayerCode:
-    """Sums that may leave int32 are added modulo 2**32, as on TFLM's cores."""
+    """Emit the layer; sums that may leave int32 are added modulo 2**32, as on TFLM's cores."""
     op = request.op
     bias, bounds = _bias_and_bounds(op)
     sums = "int32_t" if bounds[1] < 1 << 31 else "uint32_t"
@@ -76,7 +76,7 @@ def emit_quantized_svdf(request: KernelRequest) -> LayerCode:
 
 
 def _admit(op: Op) -> str:
-    """C text of the function from a filter's sum to the state's new element."""
+    """Return C text of the function from a filter's sum to the state's new element."""
     state = op.input(STATE)
     info = np.iinfo(state.dtype)
     return (
@@ -88,7 +88,7 @@ def _admit(op: Op) -> str:
 
 
 def _bias_and_bounds(op: Op) -> tuple[Array, tuple[int, int]]:
-    """The units' biases; bounds of a filter's and a unit's sum."""
+    """Return the units' biases; bounds of a filter's and a unit's sum."""
     feature, time = (np.asarray(op.input(p).data).astype(np.int64) for p in (FEATURE, TIME))
     bias = op.inputs[BIAS]
     units = op.output.shape[1]
@@ -110,7 +110,7 @@ def _rescalers(core: Core, op: Op, bounds: tuple[int, int]) -> list[str]:
 
 
 def _layer(request: KernelRequest, form: _Form) -> LayerCode:
-    """The loops over batch, units and their filters."""
+    """Return the loops over batch, units and their filters."""
     op = request.op
     batch, depth = op.input(0).shape
     filters, rank = op.input(TIME).shape[0], op.attributes.rank
@@ -144,7 +144,7 @@ def _layer(request: KernelRequest, form: _Form) -> LayerCode:
 
 
 def _one_filter(op: Op, form: _Form) -> list[str]:
-    """The new element of a filter, its state moved by one step, its sum over the steps."""
+    """Return the new element of a filter, its state moved by one step, its sum over the steps."""
     depth, steps = op.input(0).shape[1], op.input(TIME).shape[1]
     state = c_type(op.input(STATE).dtype)
     product = f"times[f * {steps} + i] * {form.centred}"

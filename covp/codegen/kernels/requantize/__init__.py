@@ -1,1 +1,1 @@
-"""From sums to outputs: requantization, its proofs, other changes of scale."""
+"""Requantization of sums to outputs, its proofs, and other changes of scale."""

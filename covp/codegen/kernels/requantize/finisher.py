@@ -16,7 +16,7 @@ from covp.graph.typed_convolution import QuantizedConv2D
 
 
 def finisher(core: Core, arithmetic: Arithmetic, scaling: Scaling, bound: int) -> Requantizer:
-    """How sums become outputs in C: `Arithmetic.finish` on a core.
+    """Return the C by which sums become outputs: `Arithmetic.finish` on a core.
 
     Args:
         core: that it runs on.
@@ -33,7 +33,7 @@ def finisher(core: Core, arithmetic: Arithmetic, scaling: Scaling, bound: int) -
 
 
 def layer_finisher(core: Core, problem: QuantizedConv2D) -> tuple[NDArray[Any], Requantizer]:
-    """The bias with the input's zero point folded in, and the finisher of a convolution's sums."""
+    """Return a convolution's bias, the input's zero point folded in, and its finisher."""
     bias = problem.bias - problem.input_zero_point * _by_channel(problem).sum(axis=1)
     most = 1 << 15 if problem.arithmetic.stored == "int16" else 128
     bound = sum_bound(problem, bias, most)
@@ -42,7 +42,7 @@ def layer_finisher(core: Core, problem: QuantizedConv2D) -> tuple[NDArray[Any], 
 
 
 def sum_bound(problem: QuantizedConv2D, bias: NDArray[Any], most: int) -> int:
-    """What no sum of products exceeds, with inputs of at most so much; proved from the weights."""
+    """Return a bound on sums of products with inputs up to ``most``, proved from the weights."""
     magnitudes = np.abs(_by_channel(problem)).sum(axis=1)
     # Python's integers: a bias may be any int64
     return max(abs(int(b)) + most * int(m) for b, m in zip(bias, magnitudes, strict=True))

@@ -31,6 +31,6 @@ static inline uint64_t quotient_24(uint64_t a, uint64_t b)
 
 
 def mantissa(value: float) -> tuple[int, int]:
-    """A positive float32 as (m, e): value = m * 2**e, m in [2**23, 2**24)."""
+    """Return a positive float32 as (m, e): value = m * 2**e, m in [2**23, 2**24)."""
     fraction, exponent = np.frexp(np.float64(np.float32(value)))
     return int(fraction * (1 << 24)), int(exponent) - 24

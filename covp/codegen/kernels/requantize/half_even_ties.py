@@ -27,7 +27,7 @@ _NEAR = 1 << 10
 def ties_text(
     op: Op, most: int, count: str, offset: int, loops: str, parameters: str
 ) -> str | None:
-    """C text of ``int32_t exact(...)``, or None where the scales do not allow it.
+    """Return C text of ``int32_t exact(...)``, or None where the scales do not allow it.
 
     Args:
         op: AVERAGE_POOL_2D.
@@ -118,13 +118,13 @@ def _errors(m: int, zero: int) -> NDArray[np.int16]:
 
 
 def _places(m: int, count: int) -> NDArray[np.uint8]:
-    """For a sum of 0, 1, 2 ... scales: the bits below the 24 that float32 keeps."""
+    """Return for sums of 0, 1, 2 ... scales the number of bits below the 24 of float32."""
     sums = np.arange(255 * count + 1, dtype=np.int64) * m
     return np.array([max(int(value).bit_length() - 24, 0) for value in sums], np.uint8)
 
 
 def _near_a_power(m: int, count: int) -> bool:
-    """Whether an error could carry a sum over a power of two."""
+    """Return whether an error could carry a sum over a power of two."""
     sums = np.arange(1, 255 * count + 1, dtype=np.int64) * m
     powers = np.int64(1) << np.arange(24, 45, dtype=np.int64)
     distance = np.abs(sums[:, None] - powers[None, :])

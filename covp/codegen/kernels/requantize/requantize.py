@@ -67,22 +67,22 @@ class Requantizer(ABC):
 
     @property
     def wraps(self) -> bool:
-        """Whether a sum may leave int32: it is then added modulo 2**32, as TFLM's cores do."""
+        """True if a sum may leave int32: it is then added modulo 2**32, as TFLM's cores do."""
         return self.bound >= 1 << 31
 
     @property
     def wide(self) -> bool:
-        """Whether ``acc`` is an int64_t."""
+        """True if ``acc`` is an int64_t."""
         return False
 
     @cached_property
     def form(self) -> str:
         """The form of the layer."""
-        return "proved" if self._proved is not None else self._unproved_form
+        return "proved" if self._proof is not None else self._unproved_form
 
     @property
     def branches(self) -> bool:
-        """Whether the function has rare branches."""
+        """True if the function has rare branches."""
         return self.form == "guarded"
 
     @cached_property
@@ -96,16 +96,16 @@ class Requantizer(ABC):
         return clamp_includes(self.core, *self.scaling.clamp)
 
     def columns(self) -> list[NDArray[np.int32]]:
-        """The per-channel arguments of ``requantize`` after the sum, in order."""
-        columns = self._unproved_columns() if self._proved is None else self._proved.columns()
+        """Return the per-channel arguments of ``requantize`` after the sum, in order."""
+        columns = self._unproved_columns() if self._proof is None else self._proof.columns()
         return [column.astype(np.int32) for column in columns]
 
     def function(self) -> str:
-        """C text of ``static inline int32_t requantize(int32_t acc, <columns>)``.
+        """Return C text of ``static inline int32_t requantize(int32_t acc, <columns>)``.
 
         ``acc`` is int64_t where it is `wide`.
         """
-        return self._unproved_function() if self._proved is None else self._proved_function()
+        return self._unproved_function() if self._proof is None else self._proved_function()
 
     @property
     @abstractmethod
@@ -119,7 +119,7 @@ class Requantizer(ABC):
 
     @cached_property
     @abstractmethod
-    def _proved(self) -> Proved | None:
+    def _proof(self) -> Proved | None:
         """The constants of the proved form, or None if no candidate is exact."""
 
     def _step_function(self, scaled: Callable[[Array], Array]) -> StepFunction:
@@ -137,7 +137,7 @@ class Requantizer(ABC):
         return f"    {clamp(self.core, 'result', *self.scaling.clamp)}\n"
 
     def _proved_function(self) -> str:
-        proved = self._proved
+        proved = self._proof
         assert proved is not None
         if proved.common_shift:
             parameter, shift = "", str(int(proved.shift[0]))
@@ -173,7 +173,7 @@ class Requantizer(ABC):
 
 @dataclass(frozen=True)
 class TflmRequantizer(Requantizer):
-    """By TFLM's rule, to int8."""
+    """Requantization to int8 by TFLM's rule."""
 
     @cached_property
     def instruction(self) -> RequantizeInstruction | None:
@@ -216,7 +216,7 @@ class TflmRequantizer(Requantizer):
 
     @property
     def _simple(self) -> bool:
-        """Whether every channel shifts right by at least one and no intermediate overflows."""
+        """True if every channel shifts right by at least one and no intermediate overflows."""
         limit = 1 << 30 if self.core.has("mull") else 1 << 29
         right = -self.scaling.shift.astype(np.int64)
         # the rounding constant with the zero point folded in must not overflow either
@@ -224,7 +224,7 @@ class TflmRequantizer(Requantizer):
         return bool((right >= 1).all() and self.bound < limit and (offsets < 1 << 30).all())
 
     @cached_property
-    def _proved(self) -> Proved | None:
+    def _proof(self) -> Proved | None:
         if self.instruction is not None or not self.core.has("mull") or not self._simple:
             return None
         preshift = min(_MAX_PRESHIFT, 31 - self.bound.bit_length())
@@ -233,11 +233,11 @@ class TflmRequantizer(Requantizer):
         multiplier = self.scaling.multiplier.astype(np.int64)
         shift = self.scaling.shift.astype(np.int64)
 
-        def scaled(sums: Array) -> Array:
+        def scale(sums: Array) -> Array:
             return multiply_by_quantized_multiplier(sums, multiplier[:, None], shift[:, None])
 
-        steps = self._step_function(scaled)
-        return steps.matched(multiplier, -shift, preshift, half_even=False)
+        steps = self._step_function(scale)
+        return steps.match(multiplier, -shift, preshift, half_even=False)
 
     def _unit_function(self) -> str:
         assert self.instruction is not None
@@ -292,7 +292,7 @@ def _long_high_word(value: Array, multiplier: Array) -> Array:
 
 
 def _rounded_high_word(value: Array, multiplier: Array) -> Array:
-    """As `HIGH_MULTIPLY` without a long multiplication."""
+    """Compute `HIGH_MULTIPLY` without a long multiplication."""
     return (value * multiplier + (1 << 30)) >> 31
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from covp.codegen.kernels.requantize.float24 import ROUNDING
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.kernels.requantize.requantize_proof import Proved
-from covp.graph.float_scaling import rescaled
+from covp.graph.float_scaling import rescale
 
 Array = NDArray[np.int64]
 _MAX_PRESHIFT = 20
@@ -37,7 +37,7 @@ _EXACT = 1 << 24
 
 @dataclass(frozen=True)
 class HalfEvenRequantizer(Requantizer):
-    """By onnxruntime's rule."""
+    """Requantization by onnxruntime's rule."""
 
     @property
     def _factors(self) -> NDArray[np.float32]:
@@ -45,36 +45,36 @@ class HalfEvenRequantizer(Requantizer):
         return self.scaling.factors
 
     @cached_property
-    def _proved(self) -> Proved | None:
-        """None also where a factor is 0 in fixed point."""
+    def _proof(self) -> Proved | None:
+        """The proved form; None also where a factor is 0 in fixed point."""
         factors, multiplier = self._factors, self.scaling.multiplier.astype(np.int64)
         # without a long multiplication the halves of a product limit the sums to 29 bits
         width = 31 if self.core.has("mull") else 29
         preshift = min(_MAX_PRESHIFT, width - self.bound.bit_length())
         if preshift < 0 or not multiplier.all():
             return None
-        steps = self._step_function(lambda sums: rescaled(sums, factors[:, None]))
+        steps = self._step_function(lambda sums: rescale(sums, factors[:, None]))
         shift = -self.scaling.shift.astype(np.int64)
-        return steps.matched(multiplier, shift, preshift, half_even=True)
+        return steps.match(multiplier, shift, preshift, half_even=True)
 
     @cached_property
-    def _guarded(self) -> Guarded | None:
+    def _guarded_form(self) -> Guarded | None:
         """The constants of the guarded form, if they fit."""
         bits = 32 if self.core.has("mull") else 31
-        return guarded(self._factors, self.scaling.zero_point, self.bound, bits)
+        return guarded_form(self._factors, self.scaling.zero_point, self.bound, bits)
 
     @property
     def _unproved_form(self) -> str:
-        return "integer" if self._guarded is None else "guarded"
+        return "integer" if self._guarded_form is None else "guarded"
 
     def _unproved_columns(self) -> list[Array]:
-        if self._guarded is not None:
-            return self._guarded.columns()
+        if self._guarded_form is not None:
+            return self._guarded_form.columns()
         return list(mantissa_and_exponent(self._factors))
 
     def _unproved_function(self) -> str:
-        if self._guarded is not None:
-            return self._high_multiply + self._guarded.function(self._high_word, self._clamp())
+        if self._guarded_form is not None:
+            return self._high_multiply + self._guarded_form.function(self._high_word, self._clamp())
         return integer_function(self.bound > _EXACT, self.scaling.zero_point, self._clamp())
 
 
@@ -110,11 +110,11 @@ class Guarded:
         return np.asarray(half + self._window())
 
     def columns(self) -> list[Array]:
-        """The per-channel arguments of the function after the sum."""
+        """Return the per-channel arguments of the function after the sum."""
         return [self.multiplier] if self._common else [self.multiplier, self._offset(), self.shift]
 
     def function(self, high_word: str, clamp: str) -> str:
-        """C text of ``requantize``.
+        """Return C text of ``requantize``.
 
         Args:
             high_word: C expression of the high word of ``shifted * multiplier``.
@@ -137,10 +137,10 @@ class Guarded:
         )
 
 
-def guarded(
+def guarded_form(
     factors: NDArray[np.float32], zero_point: int, bound: int, word_bits: int
 ) -> Guarded | None:
-    """The constants of a layer, or None where its factors or sums are out of reach.
+    """Return the constants of a layer, or None where its factors or sums are out of reach.
 
     Args:
         factors: per channel.
@@ -180,7 +180,7 @@ def mantissa_and_exponent(factors: NDArray[np.float32]) -> tuple[Array, Array]:
 
 
 def integer_function(wide: bool, zero_point: int, clamp: str) -> str:
-    """C text of ``requantize(acc, mantissa, exponent)``: IEEE's roundings for every sum."""
+    """Return C text of ``requantize(acc, mantissa, exponent)``: IEEE's roundings for every sum."""
     return (
         f"{ROUNDING}\n{_level(wide)}\n"
         "static inline int32_t requantize(int32_t acc, int32_t mantissa, int32_t exponent)\n{\n"

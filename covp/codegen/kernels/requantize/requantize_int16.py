@@ -36,16 +36,18 @@ from covp.graph.quantization import reduced_multiplier
 
 @dataclass(frozen=True)
 class Requantizer16(TflmRequantizer):
-    """As `TflmRequantizer`, for outputs of int16: never proved, as they have too many steps, nor by
-    an instruction."""
+    """Requantization to int16 by TFLM's rule.
+
+    It is neither proved, as outputs have too many steps, nor done by an instruction.
+    """
 
     @cached_property
     def instruction(self) -> RequantizeInstruction | None:
-        """None: those there are give int8."""
+        """Always None: cores' instructions give int8."""
         return None
 
     @cached_property
-    def _proved(self) -> Proved | None:
+    def _proof(self) -> Proved | None:
         return None
 
 
@@ -60,7 +62,7 @@ class ReducedRequantizer(Requantizer16):
 
     @property
     def wide(self) -> bool:
-        """Whether sums may leave int32."""
+        """True if sums may leave int32."""
         return self.bound >= 1 << 31
 
     @property

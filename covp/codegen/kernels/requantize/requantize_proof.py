@@ -24,7 +24,7 @@ Array = NDArray[np.int64]
 _MAX_SHIFT = 31
 Limits = tuple[Array, Array]
 _SLOPES = [sign * step for step in range(1, 33) for sign in (1, -1)]
-"""Of multipliers, in units of 2**-28 of them: what float32 cuts off its factor is 16 times that."""
+"""Offsets of multipliers in units of 2**-28: what float32 cuts off its factor is 16 times that."""
 _MOST_HOPELESS = 0.5
 """The part of the channels without an offset from which on the search is given up."""
 NO_SUM = -(1 << 31)
@@ -50,11 +50,11 @@ class Proved:
 
     @property
     def common_shift(self) -> bool:
-        """Whether one shift serves all channels."""
+        """True if one shift serves all channels."""
         return bool((self.shift == self.shift[0]).all())
 
     def columns(self) -> list[Array]:
-        """The per-channel arguments of the function after the sum."""
+        """Return the per-channel arguments of the function after the sum."""
         shift = [] if self.common_shift else [self.shift]
         exception = [] if self.exception is None else [self.exception]
         return [self.multiplier, self.offset, *shift, *exception]
@@ -62,7 +62,7 @@ class Proved:
 
 @dataclass(frozen=True)
 class StepFunction:
-    """What is to be matched.
+    """The outputs that a multiplication must match, as steps of the sums.
 
     Attributes:
         scaled: sums, int64 (channels, n), to levels: outputs before zero point and clamp.
@@ -81,10 +81,10 @@ class StepFunction:
     high_word: Callable[[Array, Array], Array]
     word_bits: int
 
-    def matched(
+    def match(
         self, multiplier: Array, shift: Array, preshift: int, half_even: bool
     ) -> Proved | None:
-        """The first candidate that is exact, or None.
+        """Return the first candidate that is exact, or None.
 
         Args:
             multiplier, shift: per channel, near multiplier / 2**31 / 2**shift = factor.
@@ -182,7 +182,7 @@ class StepFunction:
     def _limits(
         self, steps: Array, preshift: int, multiplier: Array, shift: Array, even: bool
     ) -> Limits:
-        """The least and the largest offset per channel that put every step in its place.
+        """Return the least and the largest offset per channel that put every step in its place.
 
         The step to ``level`` is right if (h(T) + offset) >> s >= level > (h(T - 1) + offset) >> s;
         steps outside the reach of the sums do not constrain.
@@ -194,7 +194,7 @@ class StepFunction:
     def _bounds(
         self, steps: Array, preshift: int, multiplier: Array, shift: Array, even: bool
     ) -> Limits:
-        """The same for each step, (channels, levels)."""
+        """Return the same for each step, (channels, levels)."""
         target = self._levels()[None, :] << shift[:, None]
 
         def value(acc: Array) -> Array:

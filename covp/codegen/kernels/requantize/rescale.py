@@ -11,12 +11,12 @@ Factor = tuple[int, int]
 
 
 def high_multiply(core: Core) -> str:
-    """C text of the function that `rescale` calls."""
+    """Return C text of the function that `rescale` calls."""
     return HIGH_MULTIPLY[core.has("mull")]
 
 
 def rescale(core: Core, name: str, factor: Factor, bound: int) -> str:
-    """C text of ``static inline int32_t name(int32_t value)``, with TFLM's two roundings.
+    """Return C text of ``static inline int32_t name(int32_t value)``, with TFLM's two roundings.
 
     Args:
         core: that it runs on.

@@ -10,7 +10,7 @@ _HIGHEST = 1 << 30
 
 
 def scale_function(core: Core, name: str, factor: tuple[int, int], bound: int) -> str:
-    """C text of ``static inline int32_t name(int32_t x)``: TFLM's two roundings to the bit.
+    """Return C text of ``static inline int32_t name(int32_t x)``: TFLM's two roundings to the bit.
 
     Args:
         core: decides how the high multiplication is written.
@@ -50,7 +50,7 @@ def scale_function(core: Core, name: str, factor: tuple[int, int], bound: int) -
 
 
 def exact_scale(factor: tuple[int, int], known_zeros: int) -> int | None:
-    """The shift to the right that a factor is for numbers with so many zero bits at their end.
+    """Return the right shift that a factor is for numbers with enough zero bits at their end.
 
     None where it is no power of two, or bits are lost: those round.
     """
@@ -60,7 +60,7 @@ def exact_scale(factor: tuple[int, int], known_zeros: int) -> int | None:
 
 
 def finish(core: Core, value: str, zero_point: int, limits: tuple[int, int], c_type: str) -> str:
-    """C statements that add the zero point, clamp and return a value."""
+    """Return C statements that add the zero point, clamp and return a value."""
     offset = f" + {zero_point}" if zero_point else ""
     return (
         f"    int32_t result = {value}{offset};\n"

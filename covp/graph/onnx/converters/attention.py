@@ -19,7 +19,7 @@ _PRESENT, _SCORES = (1, 2), 3  # outputs
 
 @register("Attention")
 def _attention(node: Node, importer: Importer) -> Sequence[Tensor | None]:
-    """The keys and values of earlier calls are put before the new ones."""
+    """Convert Attention; keys and values of earlier calls are put before the new ones."""
     query, key, value = (node.input(i) for i in range(3))
     heads = _heads(node, query, "q_num_heads")
     kv_heads = _heads(node, key, "kv_num_heads")
@@ -27,7 +27,7 @@ def _attention(node: Node, importer: Importer) -> Sequence[Tensor | None]:
     offset = 0
     present: list[Tensor | None] = [None, None]
     if any(t is not None for t in past) or any(node.wants(i) for i in _PRESENT):
-        key, value = (_unpacked(importer, t, kv_heads) for t in (key, value))
+        key, value = (_split_heads(importer, t, kv_heads) for t in (key, value))
         if past[0] is not None and past[1] is not None:
             offset = past[0].shape[2] if len(past[0].shape) == 4 else 0
             join = Concatenation(axis=2)
@@ -79,8 +79,8 @@ def _heads(node: Node, tensor: Tensor, attribute: str) -> int:
     return count
 
 
-def _unpacked(importer: Importer, tensor: Tensor, heads: int) -> Tensor:
-    """As (batch, heads, sequence, size)."""
+def _split_heads(importer: Importer, tensor: Tensor, heads: int) -> Tensor:
+    """Reshape a tensor to (batch, heads, sequence, size)."""
     if len(tensor.shape) == 4:
         return tensor
     batch, sequence, hidden = tensor.shape

@@ -83,7 +83,7 @@ def _one_hot(node: Node, importer: Importer) -> Tensor:
 
 
 def _whole(indices: Tensor, importer: Importer) -> Tensor:
-    """Indices as int32 or int64; ONNX allows other numbers, which are cast."""
+    """Return the indices as int32 or int64; ONNX allows other numbers, which are cast."""
     if indices.dtype in (np.int32, np.int64):
         return indices
     return importer.add("CAST", indices, dtype=np.int32)
@@ -113,7 +113,7 @@ def _range(node: Node, importer: Importer) -> Tensor:
         for position in range(3)
     )
     if delta == 0 or not np.isfinite((limit - start) / delta):
-        raise ModelError(f"{start} to {limit} by {delta} is no range")
+        raise ModelError(f"{start} to {limit} by {delta} is not a range")
     count = max(math.ceil((float(limit) - float(start)) / float(delta)), 0)
     check_size((count,), node.input(0).dtype, MOST_FOLDED, "a range")
     return importer.constant(np.arange(start, limit, delta, dtype=node.input(0).dtype))

@@ -21,14 +21,14 @@ TO_NHWC, TO_NCHW = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
 def axis_of(value: int, rank: int) -> int:
-    """An axis that may count from the end. Raises ModelError outside the rank."""
+    """Return an axis that may count from the end. Raises ModelError outside the rank."""
     if not -rank <= value < rank:
         raise ModelError(f"axis {value} is outside a tensor of rank {rank}")
     return value % rank
 
 
 def known(node: Node, *positions: int) -> bool:
-    """Whether the inputs at these positions are constant or left out."""
+    """Return whether the inputs at these positions are constant or left out."""
     return all((t := node.optional(p)) is None or t.data is not None for p in positions)
 
 
@@ -108,7 +108,7 @@ def _pad(node: Node, importer: Importer) -> Tensor:
             value = importer.constant(np.array(fill, source.dtype)) if fill else None
         inputs = source, node.input(1), value, node.optional(3)
         return importer.add("DYNAMIC_PAD", *inputs, attributes=DynamicPad(shape, mode))
-    return padded(importer, source, _pads(node), mode, fill)
+    return pad(importer, source, _pads(node), mode, fill)
 
 
 def _pads(node: Node) -> list[tuple[int, int]]:
@@ -128,14 +128,14 @@ def _padded_shape(node: Node) -> tuple[int, ...]:
     return tuple(n + sum(pair) for n, pair in zip(node.input(0).shape, pads, strict=True))
 
 
-def padded(
+def pad(
     importer: Importer,
     source: Tensor,
     pads: Sequence[tuple[int, int]],
     mode: PadMode = "constant",
     value: float = 0.0,
 ) -> Tensor:
-    """The tensor with margins; a negative pad takes elements away, first."""
+    """Return the tensor with margins; a negative pad takes elements away, first."""
     if any(min(pair) < 0 for pair in pads):
         kept = [
             (max(-before, 0), n - max(-after, 0), 1)

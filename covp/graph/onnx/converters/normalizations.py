@@ -23,14 +23,16 @@ _KINDS = {
 }
 
 
-def scaled(source: Tensor, scale: Tensor, bias: Tensor | None, importer: Importer) -> Tensor:
+def scale_and_shift(
+    source: Tensor, scale: Tensor, bias: Tensor | None, importer: Importer
+) -> Tensor:
     """source * scale + bias, broadcast."""
     result = importer.add("MUL", source, scale, attributes=Elementwise())
     return result if bias is None else importer.add("ADD", result, bias, attributes=Elementwise())
 
 
 def with_axis_last(source: Tensor, axis: int, importer: Importer) -> tuple[Tensor, Sequence[int]]:
-    """The tensor with an axis moved to the end, and the permutation that moves it back.
+    """Return the tensor with an axis moved to the end, and the permutation that moves it back.
 
     Channels of images are last in the internal layout: such a transpose cancels with its like.
     """
@@ -94,7 +96,7 @@ def _layer(node: Node, importer: Importer) -> list[Tensor]:
     first, *figures = importer.add_many(
         "LAYER_NORMALIZATION", source, attributes=how, dtypes=outputs
     )
-    return [scaled(first, scale, bias, importer), *figures]
+    return [scale_and_shift(first, scale, bias, importer), *figures]
 
 
 @register("RMSNormalization")
@@ -106,7 +108,7 @@ def _rms(node: Node, importer: Importer) -> Tensor:
     if scale.shape == row:
         return importer.add("RMS_NORMALIZATION", source, scale, attributes=how)
     ones = importer.constant(np.ones(row, source.dtype))
-    return scaled(
+    return scale_and_shift(
         importer.add("RMS_NORMALIZATION", source, ones, attributes=how), scale, None, importer
     )
 
@@ -128,26 +130,26 @@ def _of_groups(node: Node, importer: Importer) -> Tensor:
     per = scale.size
     result = importer.reshape(result, (batch, per, channels // per * math.prod(inside)))
     factors = [importer.reshape(t, (per, 1)) for t in (scale, bias)]
-    return importer.reshape(scaled(result, factors[0], factors[1], importer), source.shape)
+    return importer.reshape(scale_and_shift(result, factors[0], factors[1], importer), source.shape)
 
 
 @register("BatchNormalization")
 def _batch(node: Node, importer: Importer) -> list[Tensor]:
-    """With given figures: one product and one sum for each channel, computed when constant."""
+    """Convert to one product and one sum per channel, folded where the figures are constant."""
     source, *vectors = (node.input(position) for position in range(5))
     moved, back = with_axis_last(source, min(1, len(source.shape) - 1), importer)
     mean, variance = vectors[2:]
     running: list[Tensor] = []
     if node.get("training_mode", 0):
         mean, variance = _figures(moved, importer)
-        running = _running(node, (mean, variance), importer)
+        running = _running_figures(node, (mean, variance), importer)
     epsilon = importer.constant(np.array(node.get("epsilon", 1e-5), source.dtype))
     deviation = importer.add("ADD", variance, epsilon, attributes=Elementwise())
     inverse = importer.add("RSQRT", deviation)
     scale = importer.add("MUL", vectors[0], inverse, attributes=Elementwise())
     shift = importer.add("MUL", mean, scale, attributes=Elementwise())
     bias = importer.add("SUB", vectors[1], shift, attributes=Elementwise())
-    return [importer.transpose(scaled(moved, scale, bias, importer), back), *running]
+    return [importer.transpose(scale_and_shift(moved, scale, bias, importer), back), *running]
 
 
 def _figures(source: Tensor, importer: Importer) -> tuple[Tensor, Tensor]:
@@ -158,7 +160,9 @@ def _figures(source: Tensor, importer: Importer) -> tuple[Tensor, Tensor]:
     return mean, importer.add("MEAN", distance, attributes=over)
 
 
-def _running(node: Node, figures: tuple[Tensor, Tensor], importer: Importer) -> list[Tensor]:
+def _running_figures(
+    node: Node, figures: tuple[Tensor, Tensor], importer: Importer
+) -> list[Tensor]:
     momentum = node.get("momentum", 0.9)
     results = []
     for position, figure in zip((3, 4), figures, strict=True):

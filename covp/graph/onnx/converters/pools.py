@@ -10,7 +10,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.attributes import Mean, Padding, Pool2D
 from covp.graph.graph import Tensor
-from covp.graph.onnx.converters.moves import padded
+from covp.graph.onnx.converters.moves import pad
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.converters.windows import (
     Geometry,
@@ -60,7 +60,7 @@ def _exponent(node: Node) -> int:
 
 
 def pooled_size(node: Node, space: Sequence[int], g: Geometry) -> tuple[int, ...]:
-    """The output's extents; with ceil_mode no window starts in the padding behind the image."""
+    """Return the output's extents; with ceil_mode no window starts in padding after the image."""
     size = []
     for axis, extent in enumerate(space):
         (before, after), stride = g.pads[axis], g.stride[axis]
@@ -77,7 +77,7 @@ def pooled_size(node: Node, space: Sequence[int], g: Geometry) -> tuple[int, ...
 def _plain(
     importer: Importer, kind: str, image: Tensor, g: Geometry, size: Sequence[int]
 ) -> Tensor | None:
-    """The pool of a float or quantized image, as TFLite has it; one with one axis has height 1."""
+    """Return the pool of an image, as TFLite has it; one with one axis has height 1."""
     known = image.dtype == np.float32 or image.quantization is not None
     if len(size) > 2 or not known or max(g.dilation) > 1:
         return None
@@ -119,7 +119,7 @@ def _global_norm(node: Node, importer: Importer) -> Tensor:
 
 @register("MaxUnpool")
 def _unpool(node: Node, importer: Importer) -> Tensor:
-    """The indices are of the output that the pool's image had; a larger one is padded."""
+    """Convert MaxUnpool; indices are of the pool's image; a larger output is padded."""
     source, indices = node.input(0), node.input(1)
     kernel = node.get("kernel_shape", [])
     if len(kernel) != len(source.shape) - 2:
@@ -135,4 +135,4 @@ def _unpool(node: Node, importer: Importer) -> Tensor:
         return result
     known = node.input(2).data is not None
     wanted = node.integers(2, "the shape") if known else node.stated_shape("the output's shape")
-    return padded(importer, result, [(0, w - n) for w, n in zip(wanted, shape, strict=True)])
+    return pad(importer, result, [(0, w - n) for w, n in zip(wanted, shape, strict=True)])

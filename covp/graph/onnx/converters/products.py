@@ -38,18 +38,18 @@ def _gemm(node: Node, importer: Importer) -> Tensor:
     swap_x, swap_y = bool(node.get("transA", 0)), bool(node.get("transB", 0))
     alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)
     if y.constant and alpha != 1:
-        y, alpha = _scaled(importer, y, alpha), 1.0
+        y, alpha = _scale(importer, y, alpha), 1.0
     if c is not None and c.constant:
-        c, beta = _scaled(importer, c, beta), 1.0
+        c, beta = _scale(importer, c, beta), 1.0
     columns = y.shape[0] if swap_y else y.shape[-1]
     is_row = c is not None and (c.size == 1 or c.shape[-1] == c.size == columns)
     if c is not None and c.data is not None and is_row and y.constant:
         bias = importer.constant(np.resize(c.data.reshape(-1), columns), c.name)
         return _product(importer, x, y, swap_x, swap_y, bias)
-    result = _scaled(importer, _product(importer, x, y, swap_x, swap_y), alpha)
+    result = _scale(importer, _product(importer, x, y, swap_x, swap_y), alpha)
     if c is None:
         return result
-    return importer.add("ADD", result, _scaled(importer, c, beta), attributes=Elementwise())
+    return importer.add("ADD", result, _scale(importer, c, beta), attributes=Elementwise())
 
 
 def _product(
@@ -72,7 +72,7 @@ def _product(
     return importer.add("FULLY_CONNECTED", x, weights, bias, attributes=attributes)
 
 
-def _scaled(importer: Importer, tensor: Tensor, factor: float) -> Tensor:
+def _scale(importer: Importer, tensor: Tensor, factor: float) -> Tensor:
     if factor == 1:
         return tensor
     scale = importer.constant(np.array(factor, tensor.dtype))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from covp.errors import ModelError
-from covp.graph.float_scaling import dequantized, quantized
+from covp.graph.float_scaling import dequantize, quantize
 from covp.graph.graph import Quantization, Rounding, Tensor
 from covp.graph.onnx.converters.quantized_at_run_time import (
     dequantize_by_definition,
@@ -23,12 +23,12 @@ from covp.graph.onnx.node import Node
 from covp.graph.onnx.proto_graph import OWN_DOMAIN
 from covp.graph.onnx.quantized_values import (
     Parameters,
-    finished,
+    as_int8,
+    as_signed,
+    finish,
     given_out,
     limits_of,
-    moved,
-    signed,
-    stored,
+    shift_zero_point,
 )
 from covp.graph.ops.half_even import UNSIGNED
 from covp.graph.ops.lookup import LookupTable
@@ -69,12 +69,12 @@ def _dequantize(node: Node, importer: Importer) -> Tensor:
     if several or source.dtype.name not in ("int8", "uint8"):
         return dequantize_by_definition(node, importer)
     return importer.add(
-        "DEQUANTIZE", stored(importer, source, of), dtype=np.float32, rounding=ROUNDING
+        "DEQUANTIZE", as_int8(importer, source, of), dtype=np.float32, rounding=ROUNDING
     )
 
 
 def all_constant(node: Node, *positions: int) -> bool:
-    """Whether the inputs at these positions are constants or left out."""
+    """Return whether the inputs at these positions are constants or left out."""
     given = [node.optional(position) for position in positions]
     return all(tensor is None or tensor.constant for tensor in given)
 
@@ -93,17 +93,17 @@ def _dequantized_constant(node: Node, of: Parameters, source: Tensor) -> NDArray
 @register("Requantize", domain=OWN_DOMAIN)
 def _requantize(node: Node, importer: Importer) -> Tensor:
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
-    source = stored(importer, node.input(0), of)
+    source = as_int8(importer, node.input(0), of)
     result = importer.add("QUANTIZE", source, quantization=to.quantization, rounding=ROUNDING)
     return given_out(importer, result, to)
 
 
 @register("Table", domain=OWN_DOMAIN)
 def _table(node: Node, importer: Importer) -> Tensor:
-    """The function's results for every byte, as the reader computes constants."""
+    """Return a function's results for every byte, as the reader computes constants."""
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
     function = node.attributes["function"]
-    values = dequantized(EVERY_BYTE, *of.one)
+    values = dequantize(EVERY_BYTE, *of.one)
     return lookup(
         node, importer, of, to, _results(function, values, importer), function.node[0].op_type
     )
@@ -112,7 +112,7 @@ def _table(node: Node, importer: Importer) -> Tensor:
 def _results(
     function: onnx.GraphProto, values: NDArray[np.float32], importer: Importer
 ) -> NDArray[np.float32]:
-    """What a graph of one node gives for the values, its input ``x``."""
+    """Return the results of a graph of one node for the values of its input ``x``."""
     graph = onnx.GraphProto()
     graph.CopyFrom(function)
     graph.initializer.append(numpy_helper.from_array(values, "x"))
@@ -121,7 +121,7 @@ def _results(
     model = importer.read(onnx.helper.make_model(graph, opset_imports=[opset]))
     result = model.ops[-1].input(0).data
     if result is None or result.shape != values.shape:
-        raise ModelError(f"{function.node[0].op_type} is no function of one value")
+        raise ModelError(f"{function.node[0].op_type} is not a function of one value")
     return result
 
 
@@ -133,23 +133,23 @@ def lookup(
     values: NDArray[np.float32],
     name: str,
 ) -> Tensor:
-    """A table of float32 results, quantized."""
+    """Return a table of float32 results, quantized."""
     scale, point = to.one
-    results = quantized(values, scale, point, np.dtype(np.int8))
+    results = quantize(values, scale, point, np.dtype(np.int8))
     table = LookupTable(tuple(int(v) for v in results), name)
-    source = stored(importer, node.input(0), of)
+    source = as_int8(importer, node.input(0), of)
     result = importer.add("LOOKUP_TABLE", source, attributes=table, quantization=to.quantization)
-    return finished(importer, result, to, limits_of(node, to))
+    return finish(importer, result, to, limits_of(node, to))
 
 
 def on_int8(convert: Converter) -> Converter:
-    """A converter of an operator that moves or compares values, for quantized ones.
+    """Return a converter of an operator that moves or compares values, for quantized ones.
 
     Its first input is given as int8, and its results have that input's quantization. The
     attribute ``unsigned`` says that other numbers of the node are of uint8.
     """
 
-    def converted(node: Node, importer: Importer) -> Sequence[Tensor | None]:
+    def wrapper(node: Node, importer: Importer) -> Sequence[Tensor | None]:
         source = node.optional(0)
         scaled = source.quantization if source is not None else None
         if source is None or scaled is None or source.dtype not in (np.int8, np.uint8):
@@ -157,7 +157,7 @@ def on_int8(convert: Converter) -> Converter:
             return [found] if isinstance(found, Tensor) else found
         unsigned = source.dtype == np.uint8
         if unsigned:
-            source = signed(importer, source, moved(scaled, -UNSIGNED))
+            source = as_signed(importer, source, shift_zero_point(scaled, -UNSIGNED))
         attributes = {**node.attributes, "unsigned": int(unsigned)}
         inputs = [source, *node.inputs[1:]]
         found = convert(replace(node, inputs=inputs, attributes=attributes), importer)
@@ -173,4 +173,4 @@ def on_int8(convert: Converter) -> Converter:
             results.append(result)
         return results
 
-    return converted
+    return wrapper

@@ -37,10 +37,10 @@ def quantize_by_definition(node: Node, importer: Importer) -> Tensor:
     dtype = dtype_of(number, "the output") if number else np.dtype(np.uint8)
     if point is not None:
         dtype = point.dtype
-    view, by = _aligned(node, source.shape, scale)
+    view, by = _align(node, source.shape, scale)
     steps = importer.add("DIV", importer.reshape(source, view), importer.reshape(scale, by))
     point = None if point is None else importer.reshape(point, by)
-    return importer.reshape(_rounded(importer, steps, point, dtype), source.shape)
+    return importer.reshape(_round(importer, steps, point, dtype), source.shape)
 
 
 def dequantize_by_definition(node: Node, importer: Importer) -> Tensor:
@@ -48,18 +48,18 @@ def dequantize_by_definition(node: Node, importer: Importer) -> Tensor:
     source, scale, point = node.input(0), node.input(1), node.optional(2)
     if scale.dtype != np.float32:
         raise ModelError(f"DequantizeLinear to {scale.dtype}; only float32 is supported")
-    view, by = _aligned(node, source.shape, scale)
+    view, by = _align(node, source.shape, scale)
     point = None if point is None else importer.reshape(point, by)
-    centred = _centred(importer, importer.reshape(source, view), point)
+    centred = _subtract_zero_point(importer, importer.reshape(source, view), point)
     single = importer.add("CAST", centred, dtype=np.float32)
     result = importer.add("MUL", single, importer.reshape(scale, by), attributes=Elementwise())
     return importer.reshape(result, source.shape)
 
 
-def _aligned(
+def _align(
     node: Node, shape: Sequence[int], scale: Tensor
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes of the values and of the scales that broadcast to each other."""
+    """Return the shapes of the values and of the scales that broadcast to each other."""
     view, block = tuple(shape), node.get("block_size", 0)
     if scale.size == 1:
         return view, (1,) * len(view)
@@ -78,7 +78,7 @@ def _aligned(
     return (*before, blocks, block, *after), (*before, blocks, 1, *after)
 
 
-def _centred(importer: Importer, source: Tensor, point: Tensor | None) -> Tensor:
+def _subtract_zero_point(importer: Importer, source: Tensor, point: Tensor | None) -> Tensor:
     """int32 values less their zero points."""
     wide = importer.add("CAST", source, dtype=np.int32)
     if point is None or (point.data is not None and not point.data.any()):
@@ -87,7 +87,7 @@ def _centred(importer: Importer, source: Tensor, point: Tensor | None) -> Tensor
     return importer.add("SUB", wide, zero, attributes=Elementwise())
 
 
-def _rounded(
+def _round(
     importer: Importer,
     levels: Tensor,
     point: Tensor | None,
@@ -117,7 +117,11 @@ def _matmul_sums(
     """int32 sums of products; several zero points are of rows of the first matrix, or columns."""
     if a_zero is not None and a_zero.size > 1 and len(a_zero.shape) == 1:
         a_zero = importer.reshape(a_zero, (a_zero.size, 1))
-    return matmul(importer, _centred(importer, a, a_zero), _centred(importer, b, b_zero))
+    return matmul(
+        importer,
+        _subtract_zero_point(importer, a, a_zero),
+        _subtract_zero_point(importer, b, b_zero),
+    )
 
 
 @register("ConvInteger")
@@ -136,14 +140,14 @@ def _conv_sums(
     weights, point = node.input(filters[0]), node.optional(filters[1])
     if point is not None and point.size > 1:
         point = importer.reshape(point, (point.size, *(1,) * (len(weights.shape) - 1)))
-    y = _centred(importer, weights, point)
+    y = _subtract_zero_point(importer, weights, point)
     largest = 255 * 255 * prod(weights.shape[1:])
     if y.data is not None:
         axes = tuple(range(1, y.data.ndim))
         largest = 255 * int(np.abs(y.data.astype(np.int64)).sum(axis=axes).max(initial=0))
     if largest > _EXACT:
         raise ModelError("its sums may leave 24 bits; give constant scales and weights")
-    x = _centred(importer, node.input(source[0]), node.optional(source[1]))
+    x = _subtract_zero_point(importer, node.input(source[0]), node.optional(source[1]))
     both: list[Tensor | None] = [importer.add("CAST", t, dtype=np.float32) for t in (x, y)]
     found = CONVERTERS["", "Conv"](replace(node, kind="Conv", inputs=both), importer)
     sums = found if isinstance(found, Tensor) else found[0]
@@ -162,7 +166,7 @@ def conv_by_definition(node: Node, importer: Importer) -> Tensor:
     scale = node.input(4)
     if scale.size > 1:
         scale = importer.reshape(scale, (scale.size, *shape[1:]))
-    return _requantized(node, importer, sums, node.input(1), scale)
+    return _requantize(node, importer, sums, node.input(1), scale)
 
 
 def matmul_by_definition(node: Node, importer: Importer) -> Tensor:
@@ -171,10 +175,10 @@ def matmul_by_definition(node: Node, importer: Importer) -> Tensor:
     first = node.input(1)
     if first.size > 1 and len(first.shape) == 1:
         first = importer.reshape(first, (first.size, 1))
-    return _requantized(node, importer, sums, first, node.input(4))
+    return _requantize(node, importer, sums, first, node.input(4))
 
 
-def _requantized(
+def _requantize(
     node: Node, importer: Importer, sums: Tensor, first: Tensor, second: Tensor
 ) -> Tensor:
     """sums * (first scale * second scale / result scale), rounded, plus the zero point."""
@@ -183,11 +187,11 @@ def _requantized(
     factor = importer.add("DIV", product, scale)
     single = importer.add("CAST", sums, dtype=np.float32)
     levels = importer.add("MUL", single, factor, attributes=Elementwise())
-    return _rounded(importer, levels, zero, zero.dtype, _limits(node))
+    return _round(importer, levels, zero, zero.dtype, _limits(node))
 
 
 def _limits(node: Node) -> tuple[int, int] | None:
-    """What a Clip after the operator leaves; `fuse_qdq` joins one to a constant scale only."""
+    """Return the limits of a Clip after it; `fuse_qdq` joins one to a constant scale only."""
     if node.get("clip_low") is None and node.get("clip_high") is None:
         return None
     to = Parameters(node, 6, 7, "the output")

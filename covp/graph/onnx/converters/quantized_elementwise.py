@@ -8,7 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, Pool2D, Softmax
-from covp.graph.float_scaling import dequantized
+from covp.graph.float_scaling import dequantize
 from covp.graph.graph import Rounding, Tensor
 from covp.graph.onnx.converters.quantized import EVERY_BYTE, MICROSOFT, ROUNDING, lookup
 from covp.graph.onnx.converters.reductions import reduced_axes, stated_axes
@@ -19,10 +19,10 @@ from covp.graph.onnx.proto_graph import OWN_DOMAIN
 from covp.graph.onnx.quantized_values import (
     Parameters,
     activation_of,
-    finished,
+    as_int8,
+    finish,
     is_fused,
     limits_of,
-    stored,
 )
 from covp.graph.onnx.quantized_windows import Windows, from_image, to_image
 from covp.graph.ops.definition import ieee
@@ -36,17 +36,17 @@ def _binary(node: Node, importer: Importer) -> Tensor:
     activation, limits = activation_of(node, to)
     result = importer.add(
         "ADD" if node.kind == "QLinearAdd" else "MUL",
-        stored(importer, node.input(0), first),
-        stored(importer, node.input(3), second),
+        as_int8(importer, node.input(0), first),
+        as_int8(importer, node.input(3), second),
         attributes=Elementwise(activation),
         quantization=to.quantization,
         rounding=_rounding(node, to),
     )
-    return finished(importer, result, to, limits)
+    return finish(importer, result, to, limits)
 
 
 def _rounding(node: Node, to: Parameters, columns: bool = False) -> Rounding:
-    """Of a function that adds the zero point before it rounds, or leaves that to QuantizeLinear."""
+    """Return the rounding of a function that adds the zero point or leaves it to QuantizeLinear."""
     if not is_fused(node, to):
         return replace(ROUNDING, unfused=True, by_columns=columns)
     return replace(ROUNDING, offset=UNSIGNED if to.unsigned else 0)
@@ -55,7 +55,7 @@ def _rounding(node: Node, to: Parameters, columns: bool = False) -> Rounding:
 @register("QLinearAveragePool", domain=MICROSOFT)
 def _average(node: Node, importer: Importer) -> Tensor:
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
-    source = stored(importer, node.input(0), of)
+    source = as_int8(importer, node.input(0), of)
     if node.get("channels_last", 0):
         raise ModelError("channels_last is not supported; leave it to the runtime")
     windows = Windows(node, source.shape[2:])
@@ -82,13 +82,13 @@ def _average(node: Node, importer: Importer) -> Tensor:
         rounding=_rounding(node, to, columns),
     )
     result = from_image(importer, result, len(source.shape))
-    return finished(importer, result, to, limits_of(node, to))
+    return finish(importer, result, to, limits_of(node, to))
 
 
 @register("QLinearGlobalAveragePool", domain=MICROSOFT)
 def _global_average(node: Node, importer: Importer) -> Tensor:
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
-    source = stored(importer, node.input(0), of)
+    source = as_int8(importer, node.input(0), of)
     if node.get("channels_last", 0):
         raise ModelError("channels_last is not supported; leave it to the runtime")
     result = importer.add(
@@ -100,13 +100,13 @@ def _global_average(node: Node, importer: Importer) -> Tensor:
         rounding=ROUNDING,
     )
     result = from_image(importer, result, len(source.shape))
-    return finished(importer, result, to, limits_of(node, to))
+    return finish(importer, result, to, limits_of(node, to))
 
 
 @register("ReduceMean", "ReduceSum", domain=OWN_DOMAIN)
 def _reduction(node: Node, importer: Importer) -> Tensor:
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
-    source = stored(importer, node.input(0), of)
+    source = as_int8(importer, node.input(0), of)
     axes = reduced_axes(stated_axes(node, 5), len(source.shape))
     result = importer.add(
         "MEAN" if node.kind == "ReduceMean" else "SUM",
@@ -116,13 +116,13 @@ def _reduction(node: Node, importer: Importer) -> Tensor:
         quantization=to.quantization,
         rounding=ROUNDING,
     )
-    return finished(importer, result, to, limits_of(node, to))
+    return finish(importer, result, to, limits_of(node, to))
 
 
 @register("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
 def _unary(node: Node, importer: Importer) -> Tensor:
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
-    x = dequantized(EVERY_BYTE, *of.one)
+    x = dequantize(EVERY_BYTE, *of.one)
     if node.kind == "QLinearSigmoid":
         with ieee():
             values = (1 / (1 + np.exp(-x.astype(np.float64)))).astype(np.float32)
@@ -134,7 +134,7 @@ def _unary(node: Node, importer: Importer) -> Tensor:
 @register("QLinearSoftmax", domain=MICROSOFT)
 def _softmax(node: Node, importer: Importer) -> Tensor:
     of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
-    source = stored(importer, node.input(0), of)
+    source = as_int8(importer, node.input(0), of)
     old = node.get("opset", 13) < 13
     rank = len(source.shape)
     axis = node.get("axis", 1 if old else -1) % rank
@@ -151,7 +151,7 @@ def _softmax(node: Node, importer: Importer) -> Tensor:
         result = importer.reshape(result, source.shape)
     else:
         result = importer.transpose(result, np.argsort(order).tolist())
-    return finished(importer, result, to, limits_of(node, to))
+    return finish(importer, result, to, limits_of(node, to))
 
 
 @register("QLinearConcat", domain=MICROSOFT)
@@ -160,7 +160,7 @@ def _concat(node: Node, importer: Importer) -> Tensor:
     parts = []
     for position in range(2, len(node.inputs), 3):
         of = Parameters(node, position + 1, position + 2, f"input {position // 3}", position)
-        parts.append(stored(importer, node.input(position), of))
+        parts.append(as_int8(importer, node.input(position), of))
     axis = int(node.get("axis", 1)) % len(parts[0].shape)
     result = importer.add(
         "CONCATENATION",
@@ -169,4 +169,4 @@ def _concat(node: Node, importer: Importer) -> Tensor:
         quantization=to.quantization,
         rounding=ROUNDING,
     )
-    return finished(importer, result, to, limits_of(node, to))
+    return finish(importer, result, to, limits_of(node, to))

@@ -21,9 +21,9 @@ from covp.graph.onnx.node import Node
 from covp.graph.onnx.quantized_values import (
     Parameters,
     activation_of,
-    finished,
+    as_int8,
+    finish,
     limits_of,
-    stored,
 )
 from covp.graph.onnx.quantized_windows import Windows, filters, from_image, to_image
 from covp.graph.ops.half_even import UNSIGNED
@@ -35,8 +35,8 @@ def _conv(node: Node, importer: Importer) -> Tensor:
     if not all_constant(node, *range(1, 9)):
         return conv_by_definition(node, importer)
     of, by, to = (Parameters(node, *positions) for positions in _OPERANDS)
-    weights = _centred(node, 3, by, axis=0)
-    source = stored(importer, node.input(0), of)
+    weights = _subtract_zero_point(node, 3, by, axis=0)
+    source = as_int8(importer, node.input(0), of)
     rank, groups = len(source.shape), node.get("group", 1)
     if weights.ndim != rank or source.shape[1] != weights.shape[1] * groups:
         raise ModelError(f"shapes {source.shape} and {weights.shape} with {groups} groups")
@@ -65,7 +65,7 @@ def _conv(node: Node, importer: Importer) -> Tensor:
         quantization=to.quantization,
         rounding=ROUNDING,
     )
-    return finished(importer, from_image(importer, result, rank), to, limits)
+    return finish(importer, from_image(importer, result, rank), to, limits)
 
 
 _OPERANDS = ((1, 2, "the input"), (4, 5, "the weights", 3), (6, 7, "the output"))
@@ -76,8 +76,8 @@ def _matmul(node: Node, importer: Importer) -> Tensor:
     if not all_constant(node, *range(1, 8)) or len(node.input(3).shape) != 2:
         return _matmul_at_run_time(node, importer)
     of, by, to = (Parameters(node, *positions) for positions in _OPERANDS)
-    weights = np.swapaxes(_centred(node, 3, by, axis=-1), -1, -2)
-    return _product(node, importer, stored(importer, node.input(0), of), weights, None, by, to)
+    weights = np.swapaxes(_subtract_zero_point(node, 3, by, axis=-1), -1, -2)
+    return _product(node, importer, as_int8(importer, node.input(0), of), weights, None, by, to)
 
 
 def _matmul_at_run_time(node: Node, importer: Importer) -> Tensor:
@@ -90,13 +90,13 @@ def _matmul_at_run_time(node: Node, importer: Importer) -> Tensor:
     of, by, to = (Parameters(node, *positions) for positions in _OPERANDS)
     result = importer.add(
         "BATCH_MATMUL",
-        stored(importer, node.input(0), of),
-        stored(importer, node.input(3), by),
+        as_int8(importer, node.input(0), of),
+        as_int8(importer, node.input(3), by),
         attributes=BatchMatMul(),
         quantization=to.quantization,
         rounding=ROUNDING,
     )
-    return finished(importer, result, to, limits_of(node, to))
+    return finish(importer, result, to, limits_of(node, to))
 
 
 @register("QGemm", domain=MICROSOFT)
@@ -104,8 +104,8 @@ def _gemm(node: Node, importer: Importer) -> Tensor:
     of, by = Parameters(node, 1, 2, "the input"), Parameters(node, 4, 5, "the weights", 3)
     to = Parameters(node, 7, 8, "the output")
     swapped = bool(node.get("transB", 0))
-    weights = _centred(node, 3, by, axis=0 if swapped else 1)
-    source = stored(importer, node.input(0), of)
+    weights = _subtract_zero_point(node, 3, by, axis=0 if swapped else 1)
+    source = as_int8(importer, node.input(0), of)
     if node.get("transA", 0):
         source = importer.transpose(source, (1, 0))
     alpha = np.float32(node.get("alpha", 1.0))
@@ -137,11 +137,11 @@ def _product(
         quantization=to.quantization,
         rounding=ROUNDING,
     )
-    return finished(importer, result, to, limits)
+    return finish(importer, result, to, limits)
 
 
-def _centred(node: Node, position: int, by: Parameters, axis: int) -> NDArray[np.int16]:
-    """The weights less their zero points."""
+def _subtract_zero_point(node: Node, position: int, by: Parameters, axis: int) -> NDArray[np.int16]:
+    """Return the weights less their zero points."""
     weights = node.constant(position, "the weights")
     if weights.dtype.itemsize != 1:
         raise ModelError(f"weights are {weights.dtype}; int8 and uint8 are supported")
@@ -158,7 +158,7 @@ def _centred(node: Node, position: int, by: Parameters, axis: int) -> NDArray[np
 def _weights(
     node: Node, importer: Importer, data: NDArray[np.int16], by: Parameters, axis: int
 ) -> Tensor:
-    """The int8 tensor; it has a zero point only where int8 does not hold the weights without."""
+    """Return the int8 tensor, with a zero point only if int8 cannot hold the weights without."""
     several = by.scale.size > 1
     point = np.zeros(by.scale.shape, np.int32)
     if data.size and (data.min() < -128 or data.max() > 127):

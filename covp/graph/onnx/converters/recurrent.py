@@ -65,7 +65,7 @@ def _recurrent(node: Node, importer: Importer) -> Sequence[Tensor | None]:
 
 
 def _hidden_size(node: Node) -> int:
-    """The attribute, or what R says: its last axis."""
+    """Return the attribute, or what R says: its last axis."""
     shape = node.input(2).shape
     size = node.get("hidden_size", shape[-1] if shape else 0)
     if size < 1:
@@ -74,7 +74,7 @@ def _hidden_size(node: Node) -> int:
 
 
 def _activations(node: Node, directions: int) -> tuple[tuple[Activation, ...], ...]:
-    """For each direction f, g and h; alphas and betas are consumed by those that have them."""
+    """Return f, g and h of each direction; those with alphas and betas consume them."""
     each = FUNCTIONS[node.kind]
     names = [
         str(name).lower() for name in node.get("activations", _DEFAULTS[node.kind] * directions)

@@ -29,7 +29,7 @@ _KINDS = {
 
 
 def axis_of(value: int, rank: int) -> int:
-    """An axis counted from the first. Raises ModelError where there is none such."""
+    """Return an axis counted from the first. Raises ModelError if there is no such axis."""
     if not -rank <= value < max(rank, 1):
         raise ModelError(f"axis {value} is outside a tensor of rank {rank}")
     return value % max(rank, 1)

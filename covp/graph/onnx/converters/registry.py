@@ -32,7 +32,7 @@ _DYNAMIC = ("Compress", "NonMaxSuppression", "NonZero", "Unique")
 
 
 def unknown_operator(node: Node) -> ModelError:
-    """The error of an operator that has neither a converter nor a body."""
+    """Return the error of an operator that has neither a converter nor a body."""
     name = f"{node.domain}::{node.kind}" if node.domain else node.kind
     text = f"operator {name} of opset {node.opset} is not supported; "
     if not node.domain and node.kind in _DYNAMIC:

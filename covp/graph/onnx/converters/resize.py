@@ -36,14 +36,14 @@ class _Wanted:
 
     @property
     def scaled(self) -> bool:
-        """Whether the values are scales; else they are sizes."""
+        """True if the values are scales; else they are sizes."""
         return self.values.dtype == np.float32
 
 
 @register("Resize", "Upsample")
 def _resize(node: Node, importer: Importer) -> Tensor:
     source = node.input(0)
-    wanted = _wanted(node, importer)
+    wanted = _find_wanted(node, importer)
     mode: Any = node.get("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
     if mode not in ("nearest", "linear", "cubic"):
@@ -91,7 +91,7 @@ def _check(rule: ResizeTaps) -> None:
         raise ModelError("tf_crop_and_resize of the nearest elements is not supported; use linear")
 
 
-def _wanted(node: Node, importer: Importer) -> _Wanted:
+def _find_wanted(node: Node, importer: Importer) -> _Wanted:
     source = node.input(0)
     rank = len(source.shape)
     axes = tuple(axis_of(axis, rank) for axis in node.get("axes", range(rank)))
@@ -101,7 +101,7 @@ def _wanted(node: Node, importer: Importer) -> _Wanted:
     elif node.kind == "Upsample" or node.opset < 11:
         scales = node.input(1)
     else:
-        roi, scales, sizes = (_filled(node, position) for position in (1, 2, 3))
+        roi, scales, sizes = (_nonempty(node, position) for position in (1, 2, 3))
     if (scales is None) == (sizes is None):
         raise ModelError("scales or sizes are needed, and not both")
     if node.get("coordinate_transformation_mode") != "tf_crop_and_resize":
@@ -133,14 +133,14 @@ def _wanted(node: Node, importer: Importer) -> _Wanted:
     return _Wanted(wanted, roi, axes, tuple(extents))
 
 
-def _filled(node: Node, position: int) -> Tensor | None:
-    """An input that has values; older exporters write empty ones for none."""
+def _nonempty(node: Node, position: int) -> Tensor | None:
+    """Return an input that has values; older exporters write empty ones for none."""
     tensor = node.optional(position)
     return tensor if tensor is not None and tensor.size else None
 
 
 def _known_as_one(wanted: _Wanted, rule: ResizeTaps, position: int) -> bool:
-    """Whether an axis certainly stays as it is."""
+    """Return whether an axis certainly stays as it is."""
     if wanted.roi is not None or rule.policy != "stretch" or wanted.values.data is None:
         return False
     return not wanted.scaled or float(wanted.values.data.reshape(-1)[position]) == 1.0

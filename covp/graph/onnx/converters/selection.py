@@ -57,15 +57,15 @@ def _einsum(node: Node, importer: Importer) -> Tensor:
     while len(parts) > 1:
         (x, first), (y, second), *rest = parts
         needed = set(result).union(*(term for _, term in rest))
-        parts = [_joined(importer, x, first, y, second, needed), *rest]
+        parts = [_multiply(importer, x, first, y, second, needed), *rest]
     tensor, term = parts[0]
-    tensor, term = _summed(importer, tensor, term, set(result))
+    tensor, term = _sum_axes(importer, tensor, term, set(result))
     if set(term) != set(result):
         raise ModelError(f"{result!r:.60} has an axis that no operand has")
     return importer.transpose(tensor, [term.index(x) for x in result])
 
 
-def _summed(importer: Importer, x: Tensor, term: str, needed: set[str]) -> tuple[Tensor, str]:
+def _sum_axes(importer: Importer, x: Tensor, term: str, needed: set[str]) -> tuple[Tensor, str]:
     axes = tuple(i for i, letter in enumerate(term) if letter not in needed)
     if not axes:
         return x, term
@@ -73,12 +73,12 @@ def _summed(importer: Importer, x: Tensor, term: str, needed: set[str]) -> tuple
     return found, "".join(letter for letter in term if letter in needed)
 
 
-def _joined(
+def _multiply(
     importer: Importer, x: Tensor, first: str, y: Tensor, second: str, needed: set[str]
 ) -> tuple[Tensor, str]:
     """One matrix product for each index of the axes that both have and that stay."""
-    x, first = _summed(importer, x, first, needed | set(second))
-    y, second = _summed(importer, y, second, needed | set(first))
+    x, first = _sum_axes(importer, x, first, needed | set(second))
+    y, second = _sum_axes(importer, y, second, needed | set(first))
     extents = dict(zip(first, x.shape, strict=True))
     for letter, extent in zip(second, y.shape, strict=True):
         if extents.setdefault(letter, extent) != extent:

@@ -38,7 +38,7 @@ class Geometry:
 def geometry(
     node: Node, space: Sequence[int], kernel: Sequence[int], crops: bool = False
 ) -> Geometry:
-    """The window; SAME paddings as the ONNX specification of auto_pad computes them.
+    """Return the window; SAME paddings as the ONNX specification of auto_pad computes them.
 
     Args:
         node: with the attributes.
@@ -69,15 +69,15 @@ def geometry(
         for axis, extent in enumerate(space):
             outputs = -(-extent // stride[axis])
             total = (outputs - 1) * stride[axis] + reach[axis] - extent
-            pads[axis] = shared(total if crops else max(total, 0), auto)
+            pads[axis] = split_padding(total if crops else max(total, 0), auto)
     padded = [n + sum(pair) for n, pair in zip(space, pads, strict=True)]
     if max(padded) > 0:  # others leave nothing, which is said where it is known of what
         check_size([max(n, 1) for n in padded], np.dtype(np.float32), MOST_BYTES, "a padded image")
     return Geometry(tuple(kernel), stride, dilation, tuple(pads))
 
 
-def shared(total: int, auto: str) -> Pair:
-    """Padding of so many elements before and after; the odd one is where ``auto`` says."""
+def split_padding(total: int, auto: str) -> Pair:
+    """Split ``total`` into padding before and after; the odd element is where ``auto`` says."""
     before = int((total + (auto == "SAME_LOWER")) / 2)  # cut, as C divides
     return before, total - before
 
@@ -93,12 +93,14 @@ def channels_last(importer: Importer, image: Tensor) -> Tensor:
     """(batch, channels, *space) to (batch, *space, channels)."""
     rank = len(image.shape)
     if rank < 3:
-        raise ModelError(f"shape {image.shape} is no image: batch, channels and space are needed")
+        raise ModelError(
+            f"shape {image.shape} is not an image: batch, channels and space are needed"
+        )
     return importer.transpose(image, (0, *range(2, rank), 1))
 
 
 def channels_first(importer: Importer, image: Tensor) -> Tensor:
-    """The reverse of `channels_last`."""
+    """Return the reverse of `channels_last`."""
     rank = len(image.shape)
     return importer.transpose(image, (0, rank - 1, *range(1, rank - 1)))
 
@@ -186,7 +188,7 @@ def _transposed_size(
     stride: Sequence[int],
     dilation: Sequence[int],
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Elements cut off before each axis, and the extents of the output."""
+    """Return the elements cut off before each axis, and the extents of the output."""
     rank, auto = len(space), node.get("auto_pad", "NOTSET")
     more = node.get("output_padding", [0] * rank)
     wanted = node.get("output_shape")

@@ -1,4 +1,4 @@
-"""What converters share: typed options, constants, axes, paddings; and their registry."""
+"""Helpers of converters: typed options, constants, axes, paddings; and their registry."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def register(*kinds: str) -> Callable[[Converter], Converter]:
 
 
 def options_of(kind: type[Any], table: Any) -> Any:
-    """The typed view of an options table; defaults where the file leaves the table out."""
+    """Return the typed view of an options table; defaults where the file leaves the table out."""
     if table is None:
         raise ModelError("its options are missing; convert the model again")
     options = kind()
@@ -94,8 +94,8 @@ def padding_of(kind: int, size: Pair, window: Pair, stride: Pair) -> Padding:
     return same_padding(size, window, stride)
 
 
-def dilated(kernel: Pair, dilation: Pair) -> Pair:
-    """Rows and columns that a dilated kernel reaches over."""
+def dilated_size(kernel: Pair, dilation: Pair) -> Pair:
+    """Return the rows and columns that a dilated kernel reaches over."""
     return (kernel[0] - 1) * dilation[0] + 1, (kernel[1] - 1) * dilation[1] + 1
 
 

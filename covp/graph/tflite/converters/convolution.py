@@ -16,7 +16,7 @@ from covp.graph.ops.windows import ConvND, TransposeConv
 from covp.graph.tflite.converters.common import (
     activation_of,
     constant_integers,
-    dilated,
+    dilated_size,
     image_size,
     options_of,
     padding_of,
@@ -26,7 +26,7 @@ from covp.graph.tflite.converters.common import (
 
 
 def _narrow_sums(op: Op, bias_type: int) -> None:
-    """An int16 layer without bias whose options ask for int32 sums gets a bias of int32 zeros."""
+    """Give an int16 layer without bias a bias of zeros where its options ask for int32 sums."""
     bias = op.inputs[2] if len(op.inputs) > 2 else None
     if op.input(0).dtype == np.int16 and bias is None and bias_type == tflite.TensorType.INT32:
         zeros = np.zeros(op.output.shape[-1], np.int32)
@@ -36,11 +36,11 @@ def _narrow_sums(op: Op, bias_type: int) -> None:
 
 @register("CONV_2D")
 def _conv2d(op: Op, table: Any) -> Conv2D | ConvND:
-    """With fewer input channels in the filters than in the image: a CONV_ND with groups."""
+    """Convert CONV_2D; to CONV_ND with groups where filters have fewer channels than the image."""
     options = options_of(tflite.Conv2DOptions, table)
     stride = positive((options.StrideH(), options.StrideW()), "stride")
     dilation = positive((options.DilationHFactor(), options.DilationWFactor()), "dilation")
-    window = dilated(image_size(op.input(1)), dilation)
+    window = dilated_size(image_size(op.input(1)), dilation)
     padding = padding_of(options.Padding(), image_size(op.input(0)), window, stride)
     _narrow_sums(op, options.QuantizedBiasType())
     activation = activation_of(options.FusedActivationFunction())
@@ -81,7 +81,7 @@ def _depthwise(op: Op, table: Any) -> DepthwiseConv2D:
     options = options_of(tflite.DepthwiseConv2DOptions, table)
     stride = positive((options.StrideH(), options.StrideW()), "stride")
     dilation = positive((options.DilationHFactor(), options.DilationWFactor()), "dilation")
-    window = dilated(image_size(op.input(1)), dilation)
+    window = dilated_size(image_size(op.input(1)), dilation)
     padding = padding_of(options.Padding(), image_size(op.input(0)), window, stride)
     channels, outputs = op.input(0).shape[3], op.input(1).shape[3]
     # TFLM takes the multiplier from the shapes too; files may say 0
@@ -119,7 +119,7 @@ def _pool(op: Op, table: Any) -> Pool2D:
 
 @register("CONV_3D")
 def _conv3d(op: Op, table: Any) -> ConvND:
-    """Its weights are (*kernel, channels, outputs)."""
+    """Convert CONV_3D, whose weights are (*kernel, channels, outputs)."""
     options = options_of(tflite.Conv3DOptions, table)
     weights = op.input(1)
     if len(op.input(0).shape) != 5 or len(weights.shape) != 5 or weights.data is None:
@@ -130,7 +130,7 @@ def _conv3d(op: Op, table: Any) -> ConvND:
         raise ModelError(f"stride {stride} and dilation {factors} are not positive")
     pads: list[Pair] = [(0, 0)] * 3
     for axis, (extent, step) in enumerate(zip(op.input(0).shape[1:4], stride, strict=True)):
-        window = dilated((weights.shape[axis], 1), (factors[axis], 1))
+        window = dilated_size((weights.shape[axis], 1), (factors[axis], 1))
         one = padding_of(options.Padding(), (extent, 1), window, (step, 1))
         pads[axis] = one.top, one.bottom
     data = np.ascontiguousarray(np.moveaxis(weights.data, 4, 0))

@@ -15,7 +15,7 @@ from covp.graph.tflite.converters.common import register
 
 @register("DETECTION_POSTPROCESS")
 def _detection(op: Op, content: bytes) -> DetectionPostprocess:
-    """Its options are a map in a FlexBuffer; the shapes of its outputs follow from them."""
+    """Read the options from a FlexBuffer's map; the shapes of the outputs follow from them."""
     options: dict[str, Any] = flexbuffers.Loads(bytearray(content)) if content else {}
     if options.get("use_regular_nms") or int(options.get("max_classes_per_detection", 1)) != 1:
         raise ModelError(
@@ -28,7 +28,9 @@ def _detection(op: Op, content: bytes) -> DetectionPostprocess:
     if not all(math.isfinite(value) for value in (*scales, score)) or min(scales) <= 0:
         raise ModelError("its scales are not positive numbers")
     if not 0 < overlap <= 1 or not 0 < most <= 1 << 16 or classes < 1:
-        raise ModelError(f"{most} detections of {classes} classes, overlap {overlap:g}: no such")
+        raise ModelError(
+            f"{most} detections of {classes} classes, overlap {overlap:g}: out of range"
+        )
     if len(op.inputs) != 3 or len(op.outputs) != 4:
         raise ModelError("it needs three inputs and four outputs")
     for tensor, shape in zip(op.outputs, detection_shapes(most), strict=True):

@@ -79,7 +79,7 @@ def _scatter_nd(op: Op, table: Any) -> Scatter:
 
 @register("ONE_HOT")
 def _one_hot(op: Op, table: Any) -> OneHot:
-    """Its inputs are indices, depth, on and off."""
+    """Convert ONE_HOT, whose inputs are indices, depth, on and off."""
     axis = options_of(tflite.OneHotOptions, table).Axis() if table is not None else -1
     on, off = op.input(2), op.input(3)
     if on.data is None or off.data is None:

@@ -15,7 +15,7 @@ from covp.graph.tflite.converters.common import constant_integers, no_attributes
 
 @register("FILL")
 def _fill(op: Op, table: Any) -> Generated:
-    """The inputs are the shape, which may come at run time if the file states it, and a value."""
+    """Convert FILL: a shape, which may come at run time if the file states it, and a value."""
     stated = op.output.shape
     if op.input(0).data is not None:
         stated = tuple(constant_integers(op, 0, "the shape"))
@@ -55,7 +55,7 @@ def _constant_fill(op: Op, value: np.ndarray[Any, Any]) -> Generated:
 
 @register("EMBEDDING_LOOKUP")
 def _embedding(op: Op, table: Any) -> Gather:
-    """A GATHER whose indices come first."""
+    """Convert EMBEDDING_LOOKUP to a GATHER whose indices come first."""
     op.kind, op.inputs = "GATHER", [op.input(1), op.input(0)]
     return Gather(0)
 

@@ -104,8 +104,8 @@ def _strided_slice(op: Op, table: Any) -> StridedSlice:
             first = None if options.BeginMask() & 1 << entry else begin[entry]
             last = None if options.EndMask() & 1 << entry else end[entry]
             if options.Offset() and last is not None:  # it counts from the first element
-                last += _resolved(slice(first, None, stride[entry]), shape[axis], axis)[0]
-            slices.append(_resolved(slice(first, last, stride[entry]), shape[axis], axis))
+                last += _resolve(slice(first, None, stride[entry]), shape[axis], axis)[0]
+            slices.append(_resolve(slice(first, last, stride[entry]), shape[axis], axis))
         position += 1
     return StridedSlice(tuple(slices), tuple(shrink), tuple(new_axes))
 
@@ -134,7 +134,7 @@ def _entries(options: Any, count: int, rank: int) -> list[tuple[int | None, int 
     return entries + [(None, i) for i in range(axis, rank)]
 
 
-def _resolved(wanted: slice, extent: int, axis: int) -> tuple[int, int | None, int]:
+def _resolve(wanted: slice, extent: int, axis: int) -> tuple[int, int | None, int]:
     if wanted.step == 0:
         raise ModelError(f"stride 0 on axis {axis}")
     start, stop, step = wanted.indices(extent)

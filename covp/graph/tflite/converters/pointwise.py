@@ -75,7 +75,7 @@ def _gelu(op: Op, table: Any) -> Gelu:
 
 @register("SELECT")
 def _select(op: Op, table: Any) -> None:
-    """The choice of before SELECT_V2, which does not broadcast."""
+    """Convert SELECT, the operator before SELECT_V2, which does not broadcast."""
     condition, chosen = op.input(0), op.input(1)
     if condition.size != 1 and condition.shape != chosen.shape:
         raise ModelError(
