@@ -93,7 +93,7 @@ def _ratio_range(rows: Rows) -> str:
 
 def searched_with() -> str:
     """The compiler of the shipped schedules, such as "zig 0.17.0"."""
-    (file,) = (ROOT / "covp" / "evaluation" / "tune" / "shipped").glob("rv32imc-zig-*.jsonl")
+    (file,) = (ROOT / "covp" / "building" / "tune" / "shipped").glob("rv32imc-zig-*.jsonl")
     return " ".join(file.stem.split("-")[-2:])
 
 

@@ -1,4 +1,4 @@
-"""Update covp/build/tune/shipped with the trials that `covp tune` left on this machine.
+"""Update covp/building/tune/shipped with the trials that `covp tune` left on this machine.
 
     python benchmarks/ship_records.py [--dry-run]
 
@@ -14,8 +14,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from covp.build.tune.records import Records, Trial, own_folder, pareto_front
-from covp.build.tune.shipped import FOLDER, file_name, read_shipped, write_shipped
+from covp.building.tune.records import Records, Trial, own_folder, pareto_front
+from covp.building.tune.shipped import FOLDER, file_name, read_shipped, write_shipped
 
 
 def fronts(shipped: Path, own: Path) -> dict[str, list[Trial]]:

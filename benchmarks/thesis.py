@@ -23,8 +23,8 @@ from typing import NamedTuple
 import msgspec
 
 import covp
-from covp.build.tune.records import Records, layer_key
-from covp.build.tune.tuner import Options, Progress, tune
+from covp.building.tune.records import Records, layer_key
+from covp.building.tune.tuner import Options, Progress, tune
 from covp.chip.platform_file import platform_names
 from covp.codegen.schedule import Schedule
 from covp.evaluation import Runner, Sample, build

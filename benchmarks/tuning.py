@@ -16,8 +16,8 @@ import tempfile
 import time
 
 import covp
-from covp.build.tune.records import Records
-from covp.build.tune.tuner import Options, Progress, tune
+from covp.building.tune.records import Records
+from covp.building.tune.tuner import Options, Progress, tune
 from covp.compilers.toolchain import get_toolchain
 
 MODEL, PLATFORM, TOOLCHAIN = "resnet", "riscv32", "zig"

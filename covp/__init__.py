@@ -21,7 +21,7 @@ from covp.errors import (
 )
 
 if TYPE_CHECKING:
-    from covp.build.builder import compile
+    from covp.building.builder import compile
     from covp.chip.platform_file import Platform, load_platform
     from covp.codegen.program import Program
     from covp.exploration.sweep.api import sweep
@@ -54,7 +54,7 @@ _HOMES = {
     "Profile": "covp.runtime.profile",
     "Program": "covp.codegen.program",
     "Session": "covp.runtime.session",
-    "compile": "covp.build.builder",
+    "compile": "covp.building.builder",
     "load_model": "covp.graph.models",
     "load_platform": "covp.chip.platform_file",
     "sweep": "covp.exploration.sweep.api",

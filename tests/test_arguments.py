@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import covp
-from covp.build.tune.tuner import Options, tune
+from covp.building.tune.tuner import Options, tune
 from covp.testing.verify import check, verify
 
 JUNK: list[Any] = [None, 5, 3.5, b"x", [], {}, object(), "", ["kws"], np.zeros(3), "\0"]

@@ -42,7 +42,7 @@ def test_the_stand_in_that_takes_more_is_named() -> None:
 
 @pytest.fixture(autouse=True)
 def fresh_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("covp.build.tune.records.own_folder", lambda: tmp_path)
+    monkeypatch.setattr("covp.building.tune.records.own_folder", lambda: tmp_path)
 
 
 def compare(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:

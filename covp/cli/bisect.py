@@ -6,7 +6,7 @@ import click
 
 from covp.base.plural import pluralize
 from covp.base.request import BuildOptions, RunOptions
-from covp.build.schedules import schedules_of
+from covp.building.schedules import schedules_of
 from covp.chip.platform_file import load_platform
 from covp.cli import options
 from covp.cli.groups import GroupedCommand, option

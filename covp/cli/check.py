@@ -12,8 +12,16 @@ from covp.cli import options, timeline_files
 from covp.cli.junit import TestCase, junit, write_junit
 from covp.cli.output import echo, print_json
 from covp.errors import UsageError, printable
-from covp.evaluation.regression import FIGURES, Verdict, check_results, shown
-from covp.evaluation.saved import SavedRun, read_results
+from covp.evaluation.documents import Checked, Run
+from covp.evaluation.regression import (
+    FIGURES,
+    Verdict,
+    check_results,
+    is_other,
+    key_of,
+    read_results,
+    shown,
+)
 
 _TITLES = {
     "instructions": "instructions",
@@ -85,9 +93,7 @@ def check(
         write_junit(junit, "covp check", [_case(verdict) for verdict in found])
     if as_json:
         rows = [verdict.record() for verdict in found]
-        print_json(
-            {"schema": "covp.check/1", "passed": passed, "threshold": threshold / 100, "rows": rows}
-        )
+        print_json(Checked(passed=passed, threshold=threshold / 100, rows=rows))
     else:
         echo("\n".join(_markdown(found)))
     return 0 if passed else 1
@@ -105,11 +111,11 @@ def _demand_sense(threshold: float, max_ms: float | None) -> None:
             raise UsageError(f"{name} {value}: must be a number of at least 0")
 
 
-def _read(paths: Sequence[Path]) -> list[SavedRun]:
-    found: dict[object, SavedRun] = {}
+def _read(paths: Sequence[Path]) -> list[Run]:
+    found: dict[object, Run] = {}
     for path in paths:
         for run in read_results(path):
-            if found.setdefault(run.key, run) != run:
+            if is_other(found.setdefault(key_of(run), run), run):
                 raise UsageError(f"{path}: another file has another result of {run.title}")
     if not found:
         raise UsageError(f"{' '.join(map(str, paths))}: no model ran there")

@@ -22,6 +22,7 @@ from covp.errors import UsageError
 from covp.evaluation import Comparison, Evaluation, ScheduleSource, Wanted, survey
 from covp.evaluation import compare as core_and_accelerators
 from covp.evaluation.comparison import share_text
+from covp.evaluation.documents import Compare
 
 
 @click.command(cls=GroupedCommand)
@@ -76,12 +77,11 @@ def compare(
         timeline_files.save_trace(trace, _side_by_side(found))
     if as_json:
         print_json(
-            {
-                "schema": "covp.compare/1",
-                "platform": board.name,
-                "accelerators": list(accelerators),
-                "rows": [comparison.record() for comparison in found],
-            }
+            Compare(
+                platform=board.name,
+                accelerators=list(accelerators),
+                rows=[comparison.record() for comparison in found],
+            )
         )
     else:
         _report(models, platforms[0], accelerators, found, run_options.seed)

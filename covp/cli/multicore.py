@@ -123,7 +123,7 @@ def _load(
     defines: Sequence[str],
 ) -> None:
     """Load the firmware of a core: an ELF file, or C files with a model."""
-    from covp.build.builder import compile
+    from covp.building.builder import compile
 
     is_c = [Path(file).suffix in (".c", ".S") for file in files]
     if not any(is_c) and len(files) == 1 and not models:

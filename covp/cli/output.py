@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+import msgspec
 
 from covp.base.terminal import visible
 
@@ -67,8 +68,9 @@ def _folded(line: str, width: int) -> str:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output."""
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
+    """Print one JSON document, of structures or of plain values, on standard output."""
+    plain = msgspec.to_builtins(document, str_keys=True)
+    click.echo(json.dumps(plain, indent=2, allow_nan=False))
 
 
 def warn(warnings: Iterable[str]) -> None:

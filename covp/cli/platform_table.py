@@ -15,6 +15,7 @@ from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.evaluation import ScheduleSource, Trial
 from covp.evaluation.comparison import share_text
+from covp.evaluation.documents import Survey
 
 
 def compare_platforms(
@@ -54,12 +55,11 @@ def compare_platforms(
     )
     if as_json:
         print_json(
-            {
-                "schema": "covp.survey/1",
-                "platforms": [platform.name for platform in platforms],
-                "accelerators": list(accelerators),
-                "rows": [trial.record() for trial in found],
-            }
+            Survey(
+                platforms=[platform.name for platform in platforms],
+                accelerators=list(accelerators),
+                rows=[trial.record() for trial in found],
+            )
         )
     else:
         _report(found, given, accelerators)

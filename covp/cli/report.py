@@ -13,7 +13,7 @@ from covp.cli.output import echo
 from covp.errors import UsageError
 
 if TYPE_CHECKING:
-    from covp.report.documents import Run
+    from covp.evaluation.documents import Run
     from covp.report.page import Section
 
 
@@ -111,7 +111,7 @@ def _page_of(first: Path) -> Path:
 
 def _runs(files: Sequence[Path], names: Sequence[str]) -> list[tuple[str, Run]]:
     """The runs of all files, each with its name."""
-    from covp.report.documents import labels, read_runs
+    from covp.report.run_labels import labels, read_runs
 
     found = [(path, run) for path in files for run in read_runs(path)]
     runs = [run for _, run in found]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
 import click
+from msgspec.structs import replace
 
 from covp.base.request import BuildOptions, RunOptions
-from covp.build.schedules import schedules_of
+from covp.building.schedules import schedules_of
 from covp.chip.platform_file import load_platform
 from covp.cli import data as samples_and_labels
 from covp.cli import options, timeline_files
@@ -25,6 +23,7 @@ from covp.evaluation import Evaluation, Sample, Wanted, build, rejected_layers
 from covp.evaluation import run as evaluate
 from covp.evaluation.data.accuracy import first_inputs
 from covp.evaluation.data.files import read_array
+from covp.evaluation.documents import RefusalRecord, Run
 
 
 @click.command(cls=GroupedCommand)
@@ -111,7 +110,7 @@ def run(
     (result,) = samples_and_labels.run_data([result], data, model, device)
     warn(line for line in result.warnings if line not in made.program.warnings)
     if as_json:
-        print_json(result.record() | (_explanation(result) if explain else {}))
+        print_json(_explained(result) if explain else result.record())
     else:
         print_report(result, profile, verbose, reproduction(model, platform, accelerators, seed))
         if explain:
@@ -130,19 +129,17 @@ def run(
     return 0 if result.matches_reference else 1
 
 
-def _explanation(result: Evaluation) -> dict[str, Any]:
-    alternatives = [asdict(alternative) for alternative in result.program.alternatives]
-    return {"refusals": _refusals(result), "alternatives": alternatives}
-
-
-def _refusals(result: Evaluation) -> list[dict[str, Any]]:
-    return [
-        {
-            "layer": entry.refusal.layer,
-            "accelerator": entry.refusal.accelerator,
-            "reason": entry.refusal.reason,
-            "limits": [asdict(limit) for limit in entry.refusal.limits],
-            "worth_cycles": entry.potential_saving,
-        }
+def _explained(result: Evaluation) -> Run:
+    """Return the document of a run with what the partitioner rejected and considered."""
+    refusals = [
+        RefusalRecord(
+            layer=entry.refusal.layer,
+            accelerator=entry.refusal.accelerator,
+            reason=entry.refusal.reason,
+            limits=list(entry.refusal.limits),
+            worth_cycles=entry.potential_saving,
+        )
         for entry in rejected_layers(result)
     ]
+    considered = list(result.program.alternatives)
+    return replace(result.record(), refusals=refusals, alternatives=considered)

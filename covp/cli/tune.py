@@ -10,10 +10,10 @@ from typing import get_args
 import click
 
 from covp.base.request import BuildOptions, RunOptions
-from covp.build.tune.records import Cost, trial_file
-from covp.build.tune.search import Strategy
-from covp.build.tune.tuner import LayerResult, Options, Progress
-from covp.build.tune.tuner import tune as search
+from covp.building.tune.records import Cost, trial_file
+from covp.building.tune.search import Strategy
+from covp.building.tune.tuner import LayerResult, Options, Progress
+from covp.building.tune.tuner import tune as search
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
 from covp.cli.groups import GroupedCommand

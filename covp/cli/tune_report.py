@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from covp.base.request import Objective
-from covp.build.tune.records import Trial, pareto_front
-from covp.build.tune.tuner import LayerResult
+from covp.building.tune.records import Trial, pareto_front
+from covp.building.tune.tuner import LayerResult
 from covp.cli.output import echo
 from covp.cli.tables import operator_cell, print_table
 

@@ -56,7 +56,7 @@ def generate(
         accelerators: as of `covp.accelerator.registry.find_backends`.
         options: those of them that change the graph and the placement of its layers.
         schedules: gives the schedule of an operator on the core, or None for the kernel's own
-            choice; `covp.build.tune` makes such functions from its records.
+            choice; `covp.building.tune` makes such functions from its records.
         passes: graph passes after covp's own; see `covp.compile`.
         name: what names in C begin with; empty: the model's.
         plan: cuts layers into bands, and says when each is begun and waited for.

@@ -5,8 +5,8 @@ core alone beside core and accelerators, `survey` tries a model on several platf
 line, the benchmarks and tests share them.
 """
 
-from covp.build.builder import Build, build
-from covp.build.schedules import RecordedSchedules, ScheduleSource, recorded_schedules
+from covp.building.builder import Build, build
+from covp.building.schedules import RecordedSchedules, ScheduleSource, recorded_schedules
 from covp.evaluation.check import Check, Mismatch, check_layers
 from covp.evaluation.comparison import Comparison, compare
 from covp.evaluation.estimates import wrong_estimates

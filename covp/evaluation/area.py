@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.codegen.program import Program
@@ -30,10 +29,6 @@ class AreaEstimate:
     kilobytes: float
     um2_per_kb: float
     source: str
-
-    def record(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"kind": "estimated", **asdict(self)}
 
 
 def estimate_areas(program: Program) -> list[AreaEstimate]:

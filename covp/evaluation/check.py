@@ -7,10 +7,9 @@ with an arena full of other values, so that nothing of an earlier inference can 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,12 @@ from numpy.typing import NDArray
 
 from covp.base.plural import pluralize
 from covp.base.request import LEVELS, Level
-from covp.build.builder import Build
+from covp.building.builder import Build
 from covp.codegen.program import Program, ProgramLayer, ProgramTensor
 from covp.errors import UsageError, near_misses
 from covp.evaluation.sample import Sample
 from covp.evaluation.source import SourceCheck
-from covp.graph.equality import FLOAT_TOLERANCE, differences, relative_error
+from covp.graph.equality import differences, relative_error
 from covp.graph.reference import run_changed
 from covp.runtime.devices import is_fast
 from covp.runtime.hosted_graph import HostedGraph
@@ -84,12 +83,6 @@ class Mismatch:
     wrong: int
     elements: int
 
-    def record(self) -> dict[str, Any]:
-        """As JSON, which has no NaN and no infinities: those are strings."""
-        values = {"got": self.got, "wanted": self.wanted}
-        shown = {name: v if math.isfinite(v) else str(v) for name, v in values.items()}
-        return {**asdict(self), "element": list(self.element), **shown}
-
     def __str__(self) -> str:
         where = f"layer {self.layer} ({self.op} on {self.target}), " if self.layer else ""
         return (
@@ -130,14 +123,6 @@ class Check:
     def holds(self) -> bool:
         """Whether nothing was found that no documented rule allows."""
         return self.mismatch is None and (self.source is None or self.source.holds)
-
-    def record(self) -> dict[str, Any]:
-        """The key ``check`` of the JSON document ``covp.run/1``."""
-        tolerance = None if self.worst_error is None else FLOAT_TOLERANCE
-        mismatch = None if self.mismatch is None else self.mismatch.record()
-        source = None if self.source is None else self.source.record()
-        own = asdict(replace(self, source=None, mismatch=None))
-        return {**own, "tolerance": tolerance, "mismatch": mismatch, "source": source}
 
     @property
     def amount(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.base.html_table import html_table
@@ -18,10 +18,11 @@ from covp.base.request import (
     change_options,
     request,
 )
-from covp.build.builder import build
-from covp.build.schedules import Schedules, schedules_of
+from covp.building.builder import build
+from covp.building.schedules import Schedules, schedules_of
 from covp.chip.platform_file import Platform, load_platform
 from covp.evaluation.check import BY_LAYERS
+from covp.evaluation.documents import CompareRow
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import NOTHING_MORE, Wanted, checked_inputs, level_of, run
 from covp.evaluation.sample import Sample
@@ -58,16 +59,16 @@ class Comparison:
         """Whether both computed what the reference computes."""
         return self.alone.matches_reference and self.accelerated.matches_reference
 
-    def record(self) -> dict[str, Any]:
-        """A row of the JSON document ``covp.compare/1``."""
-        return {
-            "model": self.alone.model,
-            "cpu": self.alone.record(),
-            "accelerated": self.accelerated.record(),
-            "instructions_saved": self.instructions_saved,
-            "speedup": self.speedup,
-            "mac_coverage": self.mac_coverage,
-        }
+    def record(self) -> CompareRow:
+        """Return the row of the JSON document ``covp.compare/1``."""
+        return CompareRow(
+            model=self.alone.model,
+            cpu=self.alone.record(),
+            accelerated=self.accelerated.record(),
+            instructions_saved=self.instructions_saved,
+            speedup=self.speedup,
+            mac_coverage=self.mac_coverage,
+        )
 
     def _repr_html_(self) -> str:
         alone, accelerated = self.alone, self.accelerated

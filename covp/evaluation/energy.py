@@ -9,8 +9,7 @@ cost. It is an estimate whatever the cycles are, and absent where a part of it i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from covp.chip.energy.coefficients import Coefficient
 from covp.chip.energy.core_energy import CoreEnergy
@@ -46,10 +45,6 @@ class EnergyPart:
         """The product."""
         return self.count * self.pj * 1e-12
 
-    def record(self) -> dict[str, Any]:
-        """As JSON."""
-        return {**asdict(self), "joules": self.joules}
-
 
 @dataclass(frozen=True)
 class Energy:
@@ -81,18 +76,6 @@ class Energy:
         low = sum(part.count * (part.low or part.pj) for part in self.parts)
         high = sum(part.count * (part.high or part.pj) for part in self.parts)
         return low * 1e-12, high * 1e-12
-
-    def record(self) -> dict[str, Any]:
-        """The key ``energy_source`` of the JSON document ``covp.run/1``."""
-        low, high = self.bounds or (None, None)
-        return {
-            "kind": "estimated",
-            "model": self.model,
-            "assumes": self.assumes,
-            "low_j": low,
-            "high_j": high,
-            "parts": [part.record() for part in self.parts],
-        }
 
 
 def estimate_energy(program: Program, profile: Profile) -> Energy | str | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from covp.codegen.program import LayerMemory, Program
 
@@ -30,10 +30,6 @@ class ArenaTensor:
     bytes: int
     first: int
     last: int
-
-    def record(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
 
     @property
     def end(self) -> int:

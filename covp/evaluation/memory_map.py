@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
-from covp.chip.platform_file import Platform, Region
+from covp.chip.platform_file import Region
 from covp.codegen.program import Program
 from covp.compilers.elf import ElfImage
 from covp.runtime.allocator import Block
@@ -47,19 +46,6 @@ class MemoryMap:
 
     places: tuple[Place, ...] = ()
     code_bytes: Mapping[str, int] | None = None
-
-    def record(self, platform: Platform) -> list[dict[str, Any]]:
-        """The key ``memory_map`` of the JSON document ``covp.run/1``."""
-        return [
-            {
-                "name": region.name,
-                "kind": region.kind,
-                "address": region.start,
-                "size_bytes": region.bytes,
-                "used": [asdict(place) for place in self.places if _holds(region, place)],
-            }
-            for region in platform.own_memory
-        ]
 
 
 NO_MEMORY_MAP = MemoryMap()
@@ -103,5 +89,6 @@ def _places(owner: str, image: LoadedImage, arena: Block | None = None) -> Itera
         yield from (Place(name, start, end - start) for name, start, end in parts if end > start)
 
 
-def _holds(region: Region, place: Place) -> bool:
+def holds(region: Region, place: Place) -> bool:
+    """Return whether a piece lies in a region."""
     return region.start <= place.address < region.end

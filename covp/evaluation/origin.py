@@ -1,4 +1,4 @@
-"""`origin_record`: all that a run's figures depend on, so that it can be run again."""
+"""`origin`: all that a run's figures depend on, so that it can be run again."""
 
 from __future__ import annotations
 
@@ -15,20 +15,28 @@ import msgspec
 
 from covp.accelerator.registry import at_folder
 from covp.base.request import DEFAULT_BUILD, BuildOptions
-from covp.build.builder import Build
-from covp.build.platform_content import platform_content
+from covp.building.builder import Build
+from covp.building.platform_content import platform_content
 from covp.chip.platform_file import Platform, load_platform, platform_names
 from covp.compilers.toolchain import get_toolchain
 from covp.evaluation.check import Check
+from covp.evaluation.documents import (
+    Origin,
+    OriginAccelerator,
+    OriginCompiler,
+    OriginCovp,
+    OriginInputs,
+    OriginModel,
+    OriginPlatform,
+    OriginRun,
+)
 from covp.evaluation.sample import Sample
 
 _FILE = re.compile(r"(?:\w+=)?(.+\.py)(?::|$)")
 
 
-def origin_record(
-    made: Build, sample: Sample, compiler: str, device: str, check: Check
-) -> dict[str, Any]:
-    """The key ``origin`` of the JSON document ``covp.run/1`` of docs/json.md.
+def origin(made: Build, sample: Sample, compiler: str, device: str, check: Check) -> Origin:
+    """Return what a run's figures depend on.
 
     Args:
         made: what ran.
@@ -39,26 +47,26 @@ def origin_record(
     """
     flags = (*get_toolchain(made.toolchain, made.platform.core).driver().compile_flags,)
     schedules = [(layer.index, layer.target, layer.schedule) for layer in made.program.layers]
-    return {
-        "covp": {"version": version("covp"), "commit": commit()},
-        "model": _model(made),
-        "platform": _platform(made.platform),
-        "accelerators": [_accelerator(request) for request in made.accelerators],
-        "inputs": {
-            "seed": None if sample.name == "given" else sample.seed,
-            "sha256": _digest(b"".join(array.tobytes() for array in sample.inputs)),
-        },
-        "compiler": {"version": compiler, "flags": [*flags, *made.program.flags]},
-        "schedules_sha256": _digest(json.dumps(schedules).encode()),
-        "build": _stated(made.options),
-        "run": {
-            "device": device,
+    return Origin(
+        covp=OriginCovp(version=version("covp"), commit=commit()),
+        model=_model(made),
+        platform=_platform(made.platform),
+        accelerators=[_accelerator(request) for request in made.accelerators],
+        inputs=OriginInputs(
+            seed=None if sample.name == "given" else sample.seed,
+            sha256=_digest(b"".join(array.tobytes() for array in sample.inputs)),
+        ),
+        compiler=OriginCompiler(version=compiler, flags=[*flags, *made.program.flags]),
+        schedules_sha256=_digest(json.dumps(schedules).encode()),
+        build=_stated(made.options),
+        run=OriginRun(
+            device=device,
             # beside the layers, the source is compared by default alone
-            "check": None if check.level == "layers" and check.source else check.level,
-            "sanitize": check.sanitized,
-            "ubsan": check.ubsan,
-        },
-    }
+            check=None if check.level == "layers" and check.source else check.level,
+            sanitize=check.sanitized,
+            ubsan=check.ubsan,
+        ),
+    )
 
 
 def _stated(options: BuildOptions) -> dict[str, Any]:
@@ -71,38 +79,37 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _platform(platform: Platform) -> dict[str, Any]:
-    """Its name and content; the content itself unless it comes with covp."""
+def _platform(platform: Platform) -> OriginPlatform:
+    """Return its name and content; the content itself unless it comes with covp."""
     known = platform.name in platform_names() and load_platform(platform.name) == platform
-    return {
-        "name": platform.name,
-        "content_key": platform_content(platform),
-        "content": None if known else msgspec.to_builtins(platform),
-    }
+    return OriginPlatform(
+        name=platform.name,
+        content_key=platform_content(platform),
+        content=None if known else msgspec.to_builtins(platform),
+    )
 
 
-def _accelerator(request: str) -> dict[str, Any]:
-    """As it was requested, from any folder, and the content of its file if it is in one."""
+def _accelerator(request: str) -> OriginAccelerator:
+    """Return how it was requested, from any folder, and the content of its file if any."""
     file = _FILE.match(request)
-    return {
-        "request": at_folder(request, Path.cwd()),
-        "sha256": _of_file(Path(file[1])) if file else None,
-    }
+    return OriginAccelerator(
+        request=at_folder(request, Path.cwd()), sha256=_of_file(Path(file[1])) if file else None
+    )
 
 
-def _model(made: Build) -> dict[str, Any]:
-    """Its zoo name or path, and the content of its file; null for a graph made in memory."""
-    origin = made.graph.origin
+def _model(made: Build) -> OriginModel:
+    """Return its zoo name or path, and the content of its file; none for a graph in memory."""
+    found = made.graph.origin
     arrays = (tensor.data for tensor in made.graph.tensors() if tensor.data is not None)
     constants = _digest(b"".join(array.tobytes() for array in arrays))
-    if origin is None:
-        return {"name": made.model, "sha256": None, "constants_sha256": constants, "shapes": {}}
-    return {
-        "name": str(origin.path.absolute()) if made.source == "file" else made.model,
-        "sha256": _of_file(origin.path),
-        "constants_sha256": constants,  # they may be in other files
-        "shapes": {name: list(shape) for name, shape in origin.shapes.items()},
-    }
+    if found is None:
+        return OriginModel(name=made.model, sha256=None, constants_sha256=constants)
+    return OriginModel(
+        name=str(found.path.absolute()) if made.source == "file" else made.model,
+        sha256=_of_file(found.path),
+        constants_sha256=constants,  # they may be in other files
+        shapes={name: list(shape) for name, shape in found.shapes.items()},
+    )
 
 
 def _of_file(path: Path) -> str | None:

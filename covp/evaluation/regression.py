@@ -2,19 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
 
-from covp.evaluation.saved import SavedRun
+import msgspec
 
-FIGURES = ("instructions", "cycles", "ms", "flash", "ram", "offload")
+from covp.errors import UsageError
+from covp.evaluation.documents import CheckedRun, Compared, Run
+from covp.evaluation.run_files import read_runs
+
+FIGURES: Mapping[str, Callable[[Run], float | None]] = {
+    "instructions": lambda run: run.instructions,
+    "cycles": lambda run: run.cycles,
+    "ms": lambda run: None if run.seconds is None else run.seconds * 1e3,
+    "flash": lambda run: run.memory.flash_bytes,
+    "ram": lambda run: run.memory.ram_bytes,
+    "offload": lambda run: run.coverage if any(layer.macs for layer in run.layers) else None,
+}
 """``offload`` is the share of the MACs on accelerators: less is worse; of the others, more is."""
 _COMPARED = ("instructions", "cycles", "flash", "ram", "offload")
 
+Key = tuple[str, str, str, tuple[str, ...]]
+"""Model, platform, kind of device and accelerators: what is compared with its like."""
 
-@dataclass(frozen=True)
-class Verdict:
+
+def key_of(run: Run) -> Key:
+    """Return what a run is compared by."""
+    return run.model, run.platform, run.device.partition(":")[0], tuple(run.accelerators)
+
+
+def read_results(path: Path) -> list[Run]:
+    """Return the runs of a file: of ``covp run`` or ``compare``, or of a list of such documents.
+
+    Raises:
+        UsageError: the file cannot be read, is no such document, or has two runs of one kind.
+    """
+    found: dict[Key, Run] = {}
+    for run in read_runs(path):
+        if is_other(found.setdefault(key_of(run), run), run):
+            raise UsageError(f"{path}: two different results of {run.title}")
+    return list(found.values())
+
+
+def is_other(first: Run, second: Run) -> bool:
+    """Return whether two runs of one kind differ in what is compared."""
+    return _compared(first) != _compared(second)
+
+
+def _compared(run: Run) -> tuple[object, ...]:
+    figures = tuple(figure(run) for figure in FIGURES.values())
+    return run.toolchain, run.matches_reference is not False, figures
+
+
+class Verdict(msgspec.Struct, frozen=True):
     """What became of one run.
 
     Attributes:
@@ -23,12 +64,12 @@ class Verdict:
         problems: why the check fails, one line each.
     """
 
-    now: SavedRun | None
-    before: SavedRun | None
+    now: Run | None
+    before: Run | None
     problems: tuple[str, ...]
 
     @property
-    def word(self) -> str:
+    def word(self) -> Literal["ok", "new", "failed", "missing"]:
         """ "ok", "new" (not in the baseline), "failed" or "missing" (in the baseline alone)."""
         if self.now is None:
             return "missing"
@@ -37,34 +78,31 @@ class Verdict:
         return "ok" if self.before else "new"
 
     def figure(self, name: str) -> tuple[float | None, float | None]:
-        """A figure of the baseline and of the run."""
-        before, now = (run.figures[name] if run else None for run in (self.before, self.now))
+        """Return a figure of the baseline and of the run."""
+        before, now = (FIGURES[name](run) if run else None for run in (self.before, self.now))
         return before, now
 
-    def record(self) -> dict[str, Any]:
-        """A row of the JSON document ``covp.check/1``."""
+    def record(self) -> CheckedRun:
+        """Return the row of the JSON document ``covp.check/1``."""
         run = self.now or self.before
         assert run is not None
-        model, platform, device, accelerators = run.key
-        return {
-            "model": model,
-            "platform": platform,
-            "device": device,
-            "accelerators": list(accelerators),
-            "verdict": self.word,
-            "problems": list(self.problems),
-            "toolchain": self.now.toolchain if self.now else None,
-            "baseline_toolchain": self.before.toolchain if self.before else None,
-            "figures": {
-                name: dict(zip(("baseline", "now"), self.figure(name), strict=True))
-                for name in FIGURES
-            },
-        }
+        model, platform, device, accelerators = key_of(run)
+        return CheckedRun(
+            model=model,
+            platform=platform,
+            device=device,
+            accelerators=list(accelerators),
+            verdict=self.word,
+            problems=list(self.problems),
+            toolchain=self.now.toolchain if self.now else None,
+            baseline_toolchain=self.before.toolchain if self.before else None,
+            figures={name: Compared(*self.figure(name)) for name in FIGURES},
+        )
 
 
 def check_results(
-    results: Sequence[SavedRun],
-    baseline: Sequence[SavedRun] = (),
+    results: Sequence[Run],
+    baseline: Sequence[Run] = (),
     *,
     threshold: float = 0.01,
     budgets: Mapping[str, float] | None = None,
@@ -81,28 +119,30 @@ def check_results(
     Returns:
         A verdict per run: the results in their order, then what only the baseline has.
     """
-    earlier = {run.key: run for run in baseline}
+    earlier = {key_of(run): run for run in baseline}
     found = [
-        Verdict(run, earlier.get(run.key), _problems(run, earlier.get(run.key), threshold, budgets))
+        Verdict(run, before, _problems(run, before, threshold, budgets))
         for run in results
+        for before in [earlier.get(key_of(run))]
     ]
-    keys = {run.key for run in results}
-    lost = [run for run in baseline if run.key not in keys]
+    keys = {key_of(run) for run in results}
+    lost = [run for run in baseline if key_of(run) not in keys]
     return found + [Verdict(None, run, ("the results do not have it",)) for run in lost]
 
 
 def _problems(
-    now: SavedRun, before: SavedRun | None, threshold: float, budgets: Mapping[str, float] | None
+    now: Run, before: Run | None, threshold: float, budgets: Mapping[str, float] | None
 ) -> tuple[str, ...]:
-    found = [] if now.matches_reference else ["the outputs differ from the reference's"]
+    is_wrong = now.matches_reference is False
+    found = ["the outputs differ from the reference's"] if is_wrong else []
     for name, most in (budgets or {}).items():
-        value = now.figures[name]
+        value = FIGURES[name](now)
         if value is None:
             found.append(f"{name} has a budget and is not known")
         elif value > most:
             found.append(f"{name} {shown(name, value)} is over the budget of {shown(name, most)}")
     for name in _COMPARED if before else ():
-        old, new = before.figures[name] if before else None, now.figures[name]
+        old, new = FIGURES[name](before) if before else None, FIGURES[name](now)
         if old is not None and new is None:
             found.append(f"{name}: the baseline has it, the results do not")
         elif old is not None and new is not None and _worsening(name, old, new) > threshold:

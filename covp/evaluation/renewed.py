@@ -11,13 +11,13 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 
-from covp.build.builder import Build
-from covp.build.schedules import RecordedSchedules
-from covp.build.tune.keys import layer_key
-from covp.build.tune.measure import ScheduleBench
-from covp.build.tune.records import append_trials, trial_file
-from covp.build.tune.taken_over import taken_over
-from covp.build.tune.trial import Trial
+from covp.building.builder import Build
+from covp.building.schedules import RecordedSchedules
+from covp.building.tune.keys import layer_key
+from covp.building.tune.measure import ScheduleBench
+from covp.building.tune.records import append_trials, trial_file
+from covp.building.tune.taken_over import taken_over
+from covp.building.tune.trial import Trial
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.device.stop import EXACT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,8 @@ from numpy.typing import NDArray
 
 from covp.base.arguments import read_file
 from covp.base.request import BuildOptions, RunOptions
-from covp.build.builder import build
-from covp.build.schedules import schedules_of
+from covp.building.builder import build
+from covp.building.schedules import schedules_of
 from covp.chip.platform_file import Platform, load_platform
 from covp.errors import UsageError
 from covp.evaluation.runner import run
@@ -127,7 +126,8 @@ def _again(origin: _Origin, inputs: Sequence[NDArray[Any]]) -> dict[str, Any]:
     made = build(origin.model.name, board, requests, options, schedules=schedules)
     seed = origin.inputs.seed or 0
     sample = Sample.of(made.graph, inputs) if inputs else Sample.random(made.graph, seed)
-    document: dict[str, Any] = json.loads(json.dumps(run(made, sample, origin.run).record()))
+    done = run(made, sample, origin.run)
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(done.record()))
     return document
 
 

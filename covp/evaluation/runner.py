@@ -22,8 +22,8 @@ from covp.base.request import (
     change_options,
     request,
 )
-from covp.build.builder import Build, build
-from covp.build.schedules import schedules_of
+from covp.building.builder import Build, build
+from covp.building.schedules import schedules_of
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.program import Program
 from covp.device.abilities import Abilities

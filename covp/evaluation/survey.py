@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.base.request import (
@@ -18,11 +18,12 @@ from covp.base.request import (
     change_options,
     request,
 )
-from covp.build.builder import Build, build
-from covp.build.schedules import schedules_of
+from covp.building.builder import Build, build
+from covp.building.schedules import schedules_of
 from covp.chip.platform_file import Platform, load_platform
 from covp.errors import AcceleratorError, CapacityError, CovpError, PlatformError
 from covp.evaluation.check import BY_LAYERS
+from covp.evaluation.documents import SurveyRegion, SurveyRow
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import beside_source, by_layers, checked_inputs, level_of, measured
 from covp.evaluation.sample import Sample
@@ -59,17 +60,26 @@ class Trial:
         """Why the model cannot run there, in one line; None where it can."""
         return None if self.error is None else str(self.error)
 
-    def record(self) -> dict[str, Any]:
-        """A row of the JSON document ``covp.survey/1``."""
-        return {
-            "model": self.model,
-            "platform": self.platform.name,
-            "fits": self.fits,
-            "reason": self.reason,
-            "mac_coverage": self.result.mac_coverage if self.result else None,
-            "regions": [asdict(use) | {"free_bytes": use.free_bytes} for use in self.regions],
-            "run": self.result.record() if self.result else None,
-        }
+    def record(self) -> SurveyRow:
+        """Return the row of the JSON document ``covp.survey/1``."""
+        return SurveyRow(
+            model=self.model,
+            platform=self.platform.name,
+            fits=self.fits,
+            reason=self.reason,
+            mac_coverage=self.result.mac_coverage if self.result else None,
+            regions=[
+                SurveyRegion(
+                    name=use.name,
+                    kind=use.kind,
+                    size_bytes=use.size_bytes,
+                    used_bytes=use.used_bytes,
+                    free_bytes=use.free_bytes,
+                )
+                for use in self.regions
+            ],
+            run=self.result.record() if self.result else None,
+        )
 
 
 def survey(

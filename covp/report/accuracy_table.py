@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from covp.report.documents import Data, Scores
+from covp.evaluation.data.quality import BesideRecord, DataRecord
 from covp.report.page import Cell, Column, Table
 from covp.report.table import Value
 
 Row = list[Value | Cell]
 
 
-def accuracy_table(data: Data) -> Table:
+def accuracy_table(data: DataRecord) -> Table:
     """The model as it ran, the float model and LiteRT on the same samples, as far as they ran."""
     where = "on the device" if data.on == "device" else "by the bit-exact reference"
     others = ((data.float, "the float model"), (data.litert, "LiteRT"))
@@ -35,8 +35,8 @@ def accuracy_table(data: Data) -> Table:
     return Table("Accuracy", columns, found, caption=f"{'; '.join(said)}.")
 
 
-def _row(name: str, scores: Scores) -> Row:
-    error = scores.mean_error
+def _row(name: str, scores: BesideRecord | DataRecord) -> Row:
+    error = scores.mean_error  # LiteRT and the float model are compared with the model as it ran
     return [
         name,
         None if scores.top1 is None else 100 * scores.top1,
@@ -44,6 +44,9 @@ def _row(name: str, scores: Scores) -> Row:
         scores.auc,
         error.absolute if error else None,
         error.squared if error else None,
-        scores.other_classes,
-        scores.other_bytes,
+        *(
+            (scores.other_classes, scores.other_bytes)
+            if isinstance(scores, BesideRecord)
+            else (None, None)
+        ),
     ]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from covp.base.csv_text import cell
 from covp.errors import UsageError
-from covp.report.documents import Cost, Layer, Moved, Offload, Run
+from covp.evaluation.documents import Costed, Fetched, LayerRecord, Run
 from covp.report.quantities import (
     BETWEEN,
     PARTS,
@@ -29,6 +29,7 @@ from covp.report.quantities import (
     rows,
     utilization,
 )
+from covp.runtime.profile import Offload
 
 Cells = list[tuple[str, object]]
 """Titles and values; two of Vela's titles are the same."""
@@ -64,7 +65,7 @@ def write_csv(path: Path, runs: Sequence[tuple[str, Run]]) -> None:
         raise UsageError(f"{path}: cannot be written: {problem.strerror}") from None
 
 
-def _all(run: Run) -> enumerate[tuple[str, Cost]]:
+def _all(run: Run) -> enumerate[tuple[str, Costed]]:
     return enumerate(rows(run))
 
 
@@ -74,7 +75,7 @@ def _text(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _row(name: str, run: Run, row: str, cost: Cost, number: int) -> tuple[Cells, Cells]:
+def _row(name: str, run: Run, row: str, cost: Costed, number: int) -> tuple[Cells, Cells]:
     """The columns that every run has, and those of its memories."""
     before = [one.cycles or 0 for _, one in rows(run)[: number + 1]]
     so_far = sum(before) if cost.cycles is not None else None
@@ -91,16 +92,16 @@ def _percent(part: float | None, whole: float | None) -> float | None:
     return 100 * part / whole if part is not None and whole else None
 
 
-def _layer(cost: Cost) -> Layer | None:
-    return cost if isinstance(cost, Layer) else None
+def _layer(cost: Costed) -> LayerRecord | None:
+    return cost if isinstance(cost, LayerRecord) else None
 
 
-def _offload(cost: Cost) -> Offload | None:
+def _offload(cost: Costed) -> Offload | None:
     layer = _layer(cost)
     return layer.offload if layer else None
 
 
-def _vela(run: Run, cost: Cost) -> Cells:
+def _vela(run: Run, cost: Costed) -> Cells:
     """nxp-imx/ethos-u-vela, ethosu/vela/npu_performance.py; no DRAM, no flash outside."""
     layer, offload = _layer(cost), _offload(cost)
     all_macs = sum(one.macs for one in run.layers)
@@ -126,7 +127,7 @@ def _vela(run: Run, cost: Cost) -> Cells:
     ]
 
 
-def _access_cycles(run: Run, cost: Cost) -> dict[str, float]:
+def _access_cycles(run: Run, cost: Costed) -> dict[str, float]:
     """The cycles of a unit's port by kind of memory, shared out by its bytes."""
     layer, offload = _layer(cost), _offload(cost)
     if layer is None or offload is None:
@@ -142,7 +143,7 @@ def _access_cycles(run: Run, cost: Cost) -> dict[str, float]:
     return found
 
 
-def _cube(run: Run, cost: Cost, number: int, cumulative: float | None) -> Cells:
+def _cube(run: Run, cost: Costed, number: int, cumulative: float | None) -> Cells:
     """X-CUBE-AI's analyze and validate: c_id counts what runs, m_id is the model's operator."""
     layer = _layer(cost)
     ms = None
@@ -167,7 +168,7 @@ def _cube(run: Run, cost: Cost, number: int, cumulative: float | None) -> Cells:
     ]
 
 
-def _scale_sim(run: Run, cost: Cost, number: int) -> Cells:
+def _scale_sim(run: Run, cost: Costed, number: int) -> Cells:
     """SCALE-Sim's COMPUTE_REPORT and BANDWIDTH_REPORT, of layers on a unit."""
     layer, offload = _layer(cost), _offload(cost)
     on_unit = layer is not None and layer.target != "cpu"
@@ -196,7 +197,7 @@ def _scale_sim(run: Run, cost: Cost, number: int) -> Cells:
     ]
 
 
-def _own(name: str, run: Run, cost: Cost) -> Cells:
+def _own(name: str, run: Run, cost: Costed) -> Cells:
     layer = _layer(cost)
     causes = cost.cycles_by_cause
     joules = layer_joules(run, cost)
@@ -226,14 +227,14 @@ def _own(name: str, run: Run, cost: Cost) -> Cells:
     ]
 
 
-def _moved(cost: Cost) -> Cells:
+def _moved(cost: Costed) -> Cells:
     found: Cells = []
     for memory, one in by_memory(cost).items():
         found += _bytes(memory, one)
     return found
 
 
-def _bytes(memory: str, one: Moved) -> Cells:
+def _bytes(memory: str, one: Fetched) -> Cells:
     return [
         (f"{memory} read bytes", one.read),
         (f"{memory} written bytes", one.write),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from covp.report.documents import Run
+from covp.evaluation.documents import Run
 from covp.report.figures.comparison import Named, first_cycles, layer_names
 from covp.report.page import Cell, Column, Table
 from covp.report.quantities import certainty, rows
@@ -50,7 +50,7 @@ def _total(name: str, run: Run, first: int | None) -> Row:
         run.memory.flash_bytes,
         run.memory.ram_bytes,
         run.memory.arena_bytes,
-        None if run.mac_coverage is None else 100 * run.mac_coverage,
+        None if run.coverage is None else 100 * run.coverage,
         words[run.matches_reference],
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from covp.report.documents import Layer, Run
+from covp.evaluation.documents import LayerRecord, Run
 from covp.report.page import Cell, Column, Table
 from covp.report.quantities import (
     PARTS,
@@ -44,7 +44,7 @@ def layers_table(run: Run) -> Table:
         found.append(
             [
                 name,
-                *(_made(cost) if isinstance(cost, Layer) else ("", "")),
+                *(_made(cost) if isinstance(cost, LayerRecord) else ("", "")),
                 *(cost.instructions, cost.cycles, known),
                 100 * (cost.cycles or 0) / counted if counted else None,
                 100 * so_far / counted if counted else None,
@@ -57,7 +57,7 @@ def layers_table(run: Run) -> Table:
     return Table("Layers", columns, found, total)
 
 
-def _made(layer: Layer) -> Row:
+def _made(layer: LayerRecord) -> Row:
     """The layer's output and where it is computed."""
     return [Cell(layer.tensor, cut(layer.tensor), layer.tensor or ""), layer.target]
 
@@ -107,7 +107,7 @@ def _energy_unit(run: Run) -> str:
     return "µJ, unchecked" if run.energy_source.low_j is None else "µJ, see Energy"
 
 
-def _work(run: Run, layer: Layer) -> Row:
+def _work(run: Run, layer: LayerRecord) -> Row:
     used, joules = utilization(run, layer), layer_joules(run, layer)
     live, arena = layer.live_bytes, run.memory.arena_bytes
     return [

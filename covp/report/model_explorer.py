@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from covp.errors import UsageError
-from covp.report.documents import Layer, Run
+from covp.evaluation.documents import LayerRecord, Run
 from covp.report.quantities import certainty
 from covp.report.theme import BLUE, PALETTE
 
@@ -69,6 +69,6 @@ def _coloured(name: str, values: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "results": results, "gradient": _GRADIENT}
 
 
-def _placed(layer: Layer, targets: Sequence[str]) -> dict[str, str]:
+def _placed(layer: LayerRecord, targets: Sequence[str]) -> dict[str, str]:
     colour = PALETTE[targets.index(layer.target) % len(PALETTE)]
     return {"value": layer.target, "bgColor": colour}

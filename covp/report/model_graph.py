@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from covp.report.documents import Layer, Run
+from covp.evaluation.documents import LayerRecord, Run
 from covp.report.quantities import certainty, label, short
 from covp.report.theme import BLUE
 
@@ -67,7 +67,7 @@ class ModelGraph:
         )
 
 
-def edges(layers: list[Layer]) -> list[Edge]:
+def edges(layers: list[LayerRecord]) -> list[Edge]:
     """From which layer's place to which; the order alone where a document has no inputs."""
     if any(layer.inputs is None for layer in layers):
         return [(i, i + 1) for i in range(len(layers) - 1)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from covp.report.documents import Cost, Layer, Moved, Peak, Run
+from covp.evaluation.documents import CoreRecord, Costed, Fetched, LayerRecord, Run, UnitRecord
 
 PARTS = ("core", "set-up", "compute", "memory", "waiting")
 """Of a layer's cycles, in the order of the bars.
@@ -13,11 +13,11 @@ memory: its port to memory takes longer than that; waiting: start-up, and until 
 BETWEEN = "between layers"
 
 
-def parts(cost: Cost) -> dict[str, int]:
+def parts(cost: Costed) -> dict[str, int]:
     """The cycles of a layer by `PARTS`; they add up to them, empty where those are not known."""
     if cost.cycles is None:
         return {}
-    offload = cost.offload if isinstance(cost, Layer) else None
+    offload = cost.offload if isinstance(cost, LayerRecord) else None
     if offload is None:
         return {"core": cost.cycles}
     setup = min(offload.setup, cost.cycles)
@@ -29,15 +29,15 @@ def parts(cost: Cost) -> dict[str, int]:
     return dict(zip(PARTS, (rest, setup, compute, memory, waiting), strict=True))
 
 
-def rows(run: Run) -> list[tuple[str, Cost]]:
+def rows(run: Run) -> list[tuple[str, Costed]]:
     """The layers by their labels, and what lies between them where it took something."""
-    found: list[tuple[str, Cost]] = [(label(layer), layer) for layer in run.layers]
+    found: list[tuple[str, Costed]] = [(label(layer), layer) for layer in run.layers]
     if run.between.instructions or run.between.cycles:
         found.append((BETWEEN, run.between))
     return found
 
 
-def label(layer: Layer) -> str:
+def label(layer: LayerRecord) -> str:
     """The operator's number in the model file, and its kind: as Netron shows them."""
     return f"{layer.index} {layer.op}"
 
@@ -54,20 +54,20 @@ def cut(tensor: str | None) -> str:
     return name if len(name) <= 28 else f"…{name[-27:]}"
 
 
-def moved(cost: Cost) -> int | None:
+def moved(cost: Costed) -> int | None:
     """Bytes loaded and stored, without fetches of instructions; None where not counted."""
     if cost.bytes is None:
         return None
     return sum(one.read + one.write for one in cost.bytes.values())
 
 
-def intensity(layer: Layer) -> float | None:
+def intensity(layer: LayerRecord) -> float | None:
     """MACs for each byte that is loaded or stored; None without MACs or bytes."""
     nbytes = moved(layer)
     return layer.macs / nbytes if nbytes and layer.macs else None
 
 
-def peak_of(run: Run, target: str) -> Peak | None:
+def peak_of(run: Run, target: str) -> CoreRecord | UnitRecord | None:
     """The roofs of the core ("cpu") or of a unit, where they are known."""
     if target == "cpu":
         return run.core
@@ -78,7 +78,7 @@ _MEMORY_STALLS = ("fetch", "data", "cache")
 """Causes of cycles in which the core waits for a memory."""
 
 
-def bound(run: Run, layer: Layer) -> str | None:
+def bound(run: Run, layer: LayerRecord) -> str | None:
     """What limits a layer, "memory" or "compute"; None where it is not known.
 
     As the cycles say, where their causes were counted: "memory" where half of them and more are
@@ -96,7 +96,7 @@ def bound(run: Run, layer: Layer) -> str | None:
     return "memory" if at * peak.bytes_per_cycle < peak.macs_per_cycle else "compute"
 
 
-def utilization(run: Run, layer: Layer) -> float | None:
+def utilization(run: Run, layer: LayerRecord) -> float | None:
     """MACs to those that its core or unit could have done in its cycles, 0 to 1."""
     peak = peak_of(run, layer.target)
     if peak is None or not peak.macs_per_cycle or not layer.cycles or not layer.macs:
@@ -122,7 +122,7 @@ def error(run: Run) -> float | None:
     return source.error if source.kind == "estimated" else 0.0
 
 
-def layer_joules(run: Run, cost: Cost) -> float | None:
+def layer_joules(run: Run, cost: Costed) -> float | None:
     """The energy of a layer from the parts of the run's; None where that is not known.
 
     Its cycles cost what a cycle of the run costs on average, awake and asleep; of a unit's MACs
@@ -133,7 +133,7 @@ def layer_joules(run: Run, cost: Cost) -> float | None:
         return None
     core = sum(part.joules for part in source.parts if part.what in ("core", "core asleep"))
     joules = core * cost.cycles / run.cycles
-    if isinstance(cost, Layer):
+    if isinstance(cost, LayerRecord):
         joules += sum(
             part.joules * _share(run, cost, part.unit)
             for part in source.parts
@@ -142,25 +142,27 @@ def layer_joules(run: Run, cost: Cost) -> float | None:
     return joules
 
 
-def _share(run: Run, layer: Layer, unit: str) -> float:
+def _share(run: Run, layer: LayerRecord, unit: str) -> float:
     """Of what a unit did in all layers, the part of one of them."""
     own = [one for one in run.layers if one.target == layer.target]
     total = sum(_done(one, unit) for one in own)
     return _done(layer, unit) / total if total else 1 / len(own)
 
 
-def _done(layer: Layer, unit: str) -> int:
+def _done(layer: LayerRecord, unit: str) -> int:
     work = layer.work
     if work is None or work.jobs is None:  # a unit in the core reports all of its layers together
         return layer.macs
     return (work.macs or 0) if unit == "MAC" else (work.bytes_read or 0) + (work.bytes_written or 0)
 
 
-def by_memory(cost: Cost) -> dict[str, Moved]:
+def by_memory(cost: Costed) -> dict[str, Fetched]:
     """Bytes by memory, of all bus masters together and with the instructions fetched."""
-    found: dict[str, Moved] = {}
+    found: dict[str, Fetched] = {}
     for memories in (cost.bytes_by_master or {}).values():
         for name, one in memories.items():
-            old = found.get(name, Moved())
-            found[name] = Moved(old.read + one.read, old.write + one.write, old.fetch + one.fetch)
+            old = found.get(name, Fetched())
+            found[name] = Fetched(
+                read=old.read + one.read, write=old.write + one.write, fetch=old.fetch + one.fetch
+            )
     return found

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from covp.evaluation.documents import Run
 from covp.report.accuracy_table import accuracy_table
 from covp.report.comparison_tables import by_layer_table, totals_table
-from covp.report.documents import Run
 from covp.report.figures.causes import causes_figure
 from covp.report.figures.comparison import Named, by_layer_figure, totals_figure
 from covp.report.figures.energy import energy_figure
@@ -131,8 +131,8 @@ def _tiles(run: Run) -> Tiles:
     tiles.append(Tile("flash", f"{run.memory.flash_bytes:,} B", "as linked"))
     arena = f"arena {run.memory.arena_bytes:,} B"
     tiles.append(Tile("RAM", f"{run.memory.ram_bytes:,} B", arena))
-    if run.mac_coverage:
-        tiles.append(Tile("MACs on units", f"{run.mac_coverage:.1%}", "as they report"))
+    if run.coverage:
+        tiles.append(Tile("MACs on units", f"{run.coverage:.1%}", "as they report"))
     return Tiles(tiles)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from covp.report.documents import Moved, Run
+from covp.evaluation.documents import Moved, Run
 from covp.report.page import Cell, Column, Table
 from covp.report.quantities import (
     certainty,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from covp.chip.platform_file import Region
 from covp.errors import CapacityError
@@ -38,7 +39,7 @@ class RegionUse:
     """
 
     name: str
-    kind: str
+    kind: Literal["flash", "ram"]
     size_bytes: int
     used_bytes: int
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from onnx.backend.base import Backend as BackendBase
 from onnx.backend.base import BackendRep
 
-from covp.build.builder import compile
+from covp.building.builder import compile
 from covp.chip.platform_file import load_platform
 from covp.codegen.program import Program
 from covp.errors import CovpError

@@ -19,7 +19,7 @@ from covp.graph.attributes import Concatenation
 from covp.graph.zoo.builder import GraphBuilder
 from covp.peripherals.dma_controller import DmaController
 from covp.runtime.session import Session
-from tests.build.overlap.graphs import chain, two_branches
+from tests.building.overlap.graphs import chain, two_branches
 
 MISSING = {"clean": r"covp_clean\(", "invalidate": r"covp_clean_invalidate\("}
 

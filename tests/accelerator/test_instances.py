@@ -152,5 +152,5 @@ def test_another_size_of_an_instance_is_another_unit() -> None:
 def test_an_evaluation_reports_each_instance() -> None:
     result = evaluate("resnet", "riscv32", ["small=gemm", "big=gemm:size=16,scratchpad=1000"])
     assert result.matches_reference
-    jobs = result.record()["accelerator_jobs"]
+    jobs = result.record().accelerator_jobs
     assert set(jobs) == {"small", "big"} and min(jobs.values()) > 0

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from covp.build.platform_content import platform_content
-from covp.build.tune.records import Records
+from covp.building.platform_content import platform_content
+from covp.building.tune.records import Records
 from covp.chip.cores import all_cores, find_core
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli.main import main

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covp.errors import UsageError
-from covp.evaluation.regression import check_results
-from covp.evaluation.saved import read_results
+from covp.evaluation.regression import check_results, read_results
 
 from .conftest import Call
 
@@ -31,8 +30,11 @@ RUN: dict[str, Any] = {
     "cycles": 2000,
     "seconds": 0.002,
     "matches_reference": True,
-    "memory": {"flash_bytes": 3000, "ram_bytes": 4000},
-    "layers": [{"target": "cpu", "macs": 25}, {"target": "qconv2d", "macs": 75}],
+    "memory": {"flash_bytes": 3000, "ram_bytes": 4000, "arena_bytes": 2000},
+    "layers": [
+        {"index": 0, "name": "a", "op": "ADD", "target": "cpu", "macs": 25},
+        {"index": 1, "name": "b", "op": "CONV_2D", "target": "qconv2d", "macs": 75},
+    ],
 }
 
 
@@ -73,7 +75,7 @@ def test_a_figure_may_be_worse_by_the_threshold(
 
 def test_less_offload_is_worse(call: Call, save: Save) -> None:
     baseline = save("baseline.json", RUN)
-    layers = [{"target": "cpu", "macs": 50}, {"target": "qconv2d", "macs": 50}]
+    layers = [layer | {"macs": 50} for layer in RUN["layers"]]
     results = save("results.json", changed(layers=layers))
     assert call("check", results, "--baseline", baseline, "--threshold", 26).status == 0
     done = call("check", results, "--baseline", baseline)

@@ -121,7 +121,7 @@ def test_what_was_exported_runs(
 
 
 def test_rtt_is_printed(call: Call) -> None:
-    text = (TESTS / "debug" / "rtt.c").read_text()
+    text = (TESTS / "device" / "debug" / "rtt.c").read_text()
     end = text[text.index("    for (;;)") :]  # it would wait for keys
     numbers = text[
         text.index("    for (uint32_t i = 0; i < 100") : text.index('    put_text("a line')

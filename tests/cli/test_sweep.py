@@ -14,6 +14,7 @@ import covp
 from covp.evaluation import build, run
 from covp.exploration.sweep.spec import schema
 from tests.docs.test_json import check, described
+from tests.plain import plain
 
 from .conftest import Call
 
@@ -58,7 +59,7 @@ def test_rows_are_those_of_single_runs_and_kept(call: Call, file: Path) -> None:
         assert not point["on_front"] or point["feasible"]
     unit = "gemm:technology=gemmini-22nm,size=16"
     made = build(file.with_name("small.tflite"), "riscv32", [unit], allow_slower=True)
-    single = run(made, check="output").record()
+    single = plain(run(made, check="output").record())
     row = next(p for p in points if p["vary"].get("gemm.size") == 16 and p["status"] == "ok")
     for name in ("instructions", "cycles", "seconds", "energy_j", "matches_reference"):
         assert row[name] == single[name], name

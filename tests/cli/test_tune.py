@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.build.tune.records import read_trials
+from covp.building.tune.records import read_trials
 from covp.codegen.intrinsics import unregister
 
 from .conftest import Call

@@ -135,7 +135,7 @@ def test_floats_have_a_worst_error() -> None:
     assert result.matches_reference, result.check.mismatch
     assert result.check.worst_error is not None and 0 <= result.check.worst_error <= 1e-5
     assert result.verdict.startswith("within 1e-05: 10 layers x 4 inputs, worst error ")
-    assert result.record()["check"]["tolerance"] == 1e-5
+    assert result.record().check.tolerance == 1e-5
 
 
 def test_relative_error_of_what_is_not_finite() -> None:
@@ -156,7 +156,7 @@ def test_levels() -> None:
 
 
 def figures(result: Evaluation) -> tuple[Any, ...]:
-    return result.profile.instructions, result.profile.cycles, result.record()["layers"]
+    return result.profile.instructions, result.profile.cycles, result.record().layers
 
 
 def test_the_measured_inference_is_the_same_with_and_without_the_check() -> None:

@@ -61,7 +61,7 @@ def test_an_estimate_that_is_off_by_more_than_a_tenth_is_reported_once(
     assert len(warnings) == reported
     for warning in warnings:
         assert warning.startswith("accelerator gemm: its estimate is off by more than 10% for ")
-        assert warning in result.record()["warnings"]
+        assert warning in result.record().warnings
 
 
 def test_the_saving_of_a_rejected_pattern_counts_all_of_its_operators(resnet: Graph) -> None:

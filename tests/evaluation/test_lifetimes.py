@@ -12,6 +12,7 @@ from covp.evaluation import build, run
 from covp.evaluation.lifetimes import arena_tensors, live_bytes
 from covp.graph.models import as_graph
 from covp.runtime.hosted_graph import HostedGraph
+from tests.plain import plain
 
 
 def between(program: Program, position: int) -> list[tuple[int, int]]:
@@ -59,7 +60,7 @@ def test_most_bytes_are_live_where_the_arena_is_full() -> None:
 
 def test_the_record_has_a_memory_map() -> None:
     found = run(build("toycar", "riscv32", ["gemm"]), check="none")
-    document = found.record()
+    document = plain(found.record())
     used = {place["what"]: place for region in document["memory_map"] for place in region["used"]}
     in_regions = sum(place["bytes"] for place in used.values())
     assert in_regions == found.memory.flash_bytes + found.memory.ram_bytes

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import covp
-from covp.build.tune.records import Records
+from covp.building.tune.records import Records
 from covp.errors import AcceleratorError, UsageError
 from covp.evaluation import (
     Build,
@@ -69,9 +69,8 @@ def test_mismatches_are_counted(toycar: Build) -> None:
 
 def test_a_record_says_where_cycles_come_from(toycar: Build) -> None:
     record = run(toycar).record()
-    assert record["cycles_source"]["kind"] == "estimated"
-    assert record["cycles_source"]["model"]
-    assert set(record["cycles_source"]) == {"kind", "model", "assumes", "error"}
+    assert record.cycles_source is not None
+    assert record.cycles_source.kind == "estimated" and record.cycles_source.model
 
 
 def test_an_evaluation_is_a_build_that_ran(toycar: Build) -> None:
@@ -95,7 +94,7 @@ def test_in_a_spawned_process(spawned: ProcessPoolExecutor, accelerators: list[s
     assert there.matches_reference
     outputs = [output.tolist() for output in there.outputs]
     assert (outputs, there.profile.instructions, there.profile.cycles) == figures(made)
-    assert there.record()["layers"] == run(made).record()["layers"]
+    assert there.record().layers == run(made).record().layers
 
 
 @pytest.fixture

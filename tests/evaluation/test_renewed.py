@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import covp
-from covp.build.tune.measure import ScheduleBench
-from covp.build.tune.records import Records, Trial, read_trials
+from covp.building.tune.measure import ScheduleBench
+from covp.building.tune.records import Records, Trial, read_trials
 from covp.codegen.layer import KernelRequest, schedules
 from covp.compilers.toolchain import get_toolchain
 from covp.evaluation import Evaluation, build, compare, run, survey
 from covp.graph.graph import Graph, Op
-from tests.build.tune.test_single_operators import convolution
+from tests.building.tune.test_single_operators import convolution
 
 PLATFORM = covp.load_platform("riscv32")
 CORE = PLATFORM.core
@@ -39,8 +39,8 @@ def trials() -> tuple[Graph, Trial, Trial]:
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Records:
     """The records of this process, none of them yet."""
     records = Records([])
-    monkeypatch.setattr("covp.build.tune.records._opened", lambda own: records)
-    monkeypatch.setattr("covp.build.tune.records.own_folder", lambda: tmp_path)
+    monkeypatch.setattr("covp.building.tune.records._opened", lambda own: records)
+    monkeypatch.setattr("covp.building.tune.records.own_folder", lambda: tmp_path)
     return records
 
 

@@ -147,7 +147,7 @@ def test_its_honest_twin_passes() -> None:
 def test_a_comparison_shows_what_was_done() -> None:
     found = compare("toycar", "riscv32", [Lazy()])
     assert found.mac_coverage is not None and 0 < found.mac_coverage < 0.5
-    assert found.record()["mac_coverage"] == found.mac_coverage
+    assert found.record().mac_coverage == found.mac_coverage
 
 
 class Adder(Peripheral):
@@ -199,7 +199,7 @@ def test_a_model_without_jobs_reports_nothing_and_not_zero(tmp_path: Path) -> No
     found = compare(file, "riscv32f", [Adding()], allow_slower=True)
     assert found.accelerated.matches_reference
     assert [layer.target for layer in found.accelerated.program.layers] == ["adding"]
-    assert found.mac_coverage is None and found.record()["mac_coverage"] is None
+    assert found.mac_coverage is None and found.record().mac_coverage is None
     assert found.alone.mac_coverage == 0
     assert "not reported" in found._repr_html_()
 

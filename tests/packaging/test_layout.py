@@ -73,7 +73,7 @@ if TYPE_CHECKING:
         ("runtime/resident.py", "import covp.runtime.session"),
         ("device/base.py", "import covp.device.debugger"),
         ("runtime/call.py", TYPE_CHECKING_IMPORT),
-        ("evaluation/builder.py", "import covp.cli.main"),
+        ("building/builder.py", "import covp.cli.main"),
     ],
 )
 def test_the_rules_catch(checkout: Path, tmp_path: Path, file: str, line: str) -> None:

@@ -8,20 +8,22 @@ from typing import Any
 import pytest
 
 from covp.evaluation import Wanted, build, run
-from covp.report.documents import Run, read_runs
+from covp.evaluation.documents import Run
+from covp.report.run_labels import read_runs
+from tests.plain import plain as as_json
 
 
 @pytest.fixture(scope="session")
 def document() -> dict[str, Any]:
     """kws with its convolutions on a unit; traffic and energy are known."""
     made = build("kws", "nucleo-l4r5zi", ["gemm:technology=horowitz-45nm,bytes_per_cycle=2"])
-    return run(made, wanted=Wanted(traffic=True)).record()
+    return dict(as_json(run(made, wanted=Wanted(traffic=True)).record()))
 
 
 @pytest.fixture(scope="session")
 def plain() -> dict[str, Any]:
     """The same on the core alone, without anything on top; its timing model is unchecked."""
-    return run(build("kws", "riscv32"), check="none").record()
+    return dict(as_json(run(build("kws", "riscv32"), check="none").record()))
 
 
 Written = Callable[[Any], Path]

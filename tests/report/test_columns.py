@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from covp.base.csv_text import cell
+from covp.evaluation.documents import Run
 from covp.report.columns import CAUSES, write_csv
-from covp.report.documents import Run
 
 VELA = (
     "TFLite_operator,NNG Operator,SRAM Usage,Peak%,Op Cycles,Network%,NPU,SRAM AC,DRAM AC,"

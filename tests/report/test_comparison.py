@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from covp.report.documents import Run, labels
+from covp.evaluation.documents import Run
 from covp.report.figures.comparison import first_cycles
 from covp.report.quantities import bound
+from covp.report.run_labels import labels
 
 
 @pytest.fixture

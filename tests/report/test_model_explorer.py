@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from covp.cli.main import main
-from covp.report.documents import Run
+from covp.evaluation.documents import Run
 from covp.report.model_explorer import node_data
 from tests.report.conftest import Written
 

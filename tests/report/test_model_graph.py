@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 
 from covp.evaluation import build, run
-from covp.report.documents import Run, read_runs
+from covp.evaluation.documents import Run
 from covp.report.model_graph import ModelGraph, edges, lanes
+from covp.report.run_labels import read_runs
+from tests.plain import plain
 from tests.report.conftest import Written
 
 
@@ -33,7 +35,7 @@ def test_every_layer_with_its_figures(kws: Run, document: dict[str, Any]) -> Non
 
 def test_a_residual_goes_beside(written: Written) -> None:
     """A network with additions: each takes two layers' tensors, and lanes keep lines apart."""
-    made = run(build("resnet", "riscv32"), check="none").record()
+    made = plain(run(build("resnet", "riscv32"), check="none").record())
     layers = read_runs(written(made))[0].layers
     found = edges(layers)
     adds = [i for i, layer in enumerate(layers) if layer.op == "ADD"]

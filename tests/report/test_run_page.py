@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from covp.cli.main import main
+from covp.evaluation.documents import Run
 from covp.exploration.sweep.api import sweep
-from covp.report.documents import Run, read_runs
 from covp.report.figures.causes import causes_figure
 from covp.report.figures.energy import energy_figure
 from covp.report.figures.layers import layers_figure
 from covp.report.figures.roofline import roofline_figure
 from covp.report.figures.traffic import traffic_figure
 from covp.report.page import Figure, Table
+from covp.report.run_labels import read_runs
 from covp.report.run_page import run_sections, write_run_page
 from tests.report.browser import needs_browser, open_page
 from tests.report.conftest import Written

@@ -5,7 +5,7 @@ import zlib
 from pathlib import Path
 from xml.etree import ElementTree
 
-from covp.report.documents import Run
+from covp.evaluation.documents import Run
 from covp.report.figures.layers import layers_figure
 from covp.report.figures.roofline import roofline_figure
 from covp.report.page import Figure

@@ -22,6 +22,7 @@ from covp.graph.ops.circular_buffer import CircularBuffer
 from covp.graph.zoo.builder import GraphBuilder
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.linking import write_image
+from tests.plain import plain
 
 Array = NDArray[Any]
 SHAPE = (1, 4, 2)
@@ -145,7 +146,7 @@ def test_states_change_in_place_and_are_reported() -> None:
     assert program.state_bytes == 16 + 48 and program.arena_bytes == 16 + 16 + 48
     result = run(made)
     assert result.matches_reference and result.check.inputs == 5
-    record = result.record()
+    record = plain(result.record())
     assert record["memory"]["state_bytes"] == 64
     assert record["states"][1] == {
         "name": "window", "dtype": "float32", "shape": [1, 3, 4], "bytes": 48

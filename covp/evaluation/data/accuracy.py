@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.base.arguments import demand_count
-from covp.build.builder import Build
+from covp.building.builder import Build
 from covp.errors import UsageError
 from covp.evaluation.data.answers import Answers, Judge
 from covp.evaluation.data.bench import Found, Subject, run_parts

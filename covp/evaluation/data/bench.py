@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from covp.base.closing import Closing
-from covp.build.builder import Build
+from covp.building.builder import Build
 from covp.evaluation.data.answers import Answers, Judge
 from covp.evaluation.data.beside import Litert, OtherModel
 from covp.evaluation.data.inference import Inference, OnDevice, OnReference

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.base.closing import Closing
-from covp.build.builder import Build
+from covp.building.builder import Build
 from covp.graph.batches import run_batch
 from covp.graph.graph import Graph
 from covp.runtime.session import Session

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from covp.base.document import Amount, Count, Ratio, Seconds, unit
 
 Place = Literal["device", "reference"]
 
@@ -43,14 +47,6 @@ class Scores:
         """The one figure from 0 to 1, more is better: top-1 or the area under the curve."""
         return self.auc if self.top1 is None else self.top1
 
-    def record(self) -> dict[str, Any]:
-        """As JSON, which has no NaN and no infinities: those are null."""
-        found = asdict(self)
-        if self.mean_error is not None:
-            errors = asdict(self.mean_error).items()
-            found["mean_error"] = {n: v if math.isfinite(v) else None for n, v in errors}
-        return found
-
 
 @dataclass(frozen=True)
 class Beside:
@@ -68,15 +64,6 @@ class Beside:
     scores: Scores
     other_classes: int | None
     other_bytes: int | None = None
-
-    def record(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "what": self.what,
-            **self.scores.record(),
-            "other_classes": self.other_classes,
-            "other_bytes": self.other_bytes,
-        }
 
 
 @dataclass(frozen=True)
@@ -119,18 +106,102 @@ class Quality:
         """See `Scores.accuracy`."""
         return self.scores.accuracy
 
-    def record(self) -> dict[str, Any]:
-        """The key ``data`` of the JSON document ``covp.run/1``."""
+    def record(self) -> DataRecord:
+        """Return the key ``data`` of the JSON document ``covp.run/1``."""
         litert = self.litert
-        return {
-            "samples": self.samples,
-            "steps": self.steps,
-            "on": self.on,
-            **self.scores.record(),
-            "saturated": self.saturated,
-            "cycles": asdict(self.cycles) if self.cycles else None,
-            "float": self.float_model.record() if self.float_model else None,
-            "litert": litert.record() if isinstance(litert, Beside) else None,
-            "litert_reason": litert if isinstance(litert, str) else None,
-            "seconds": self.seconds,
-        }
+        return DataRecord(
+            samples=self.samples,
+            steps=self.steps,
+            on=self.on,
+            **_scores(self.scores),
+            saturated=self.saturated,
+            cycles=self.cycles,
+            float=_beside(self.float_model) if self.float_model else None,
+            litert=_beside(litert) if isinstance(litert, Beside) else None,
+            litert_reason=litert if isinstance(litert, str) else None,
+            seconds=self.seconds,
+        )
+
+
+class MeanErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean differences between outputs and target values.
+
+    Attributes:
+        absolute: mean of the magnitudes; null: not finite
+        squared: mean of the squares
+    """
+
+    absolute: Amount | None = None
+    squared: Amount | None = None
+
+
+class BesideRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Another computation of the same samples.
+
+    Attributes:
+        what: what computed it
+        top1: these four as above
+        other_classes: that it gives another class
+        other_bytes: whose outputs are not the same bytes
+    """
+
+    what: str = ""
+    top1: Ratio | None = None
+    top5: Ratio | None = None
+    auc: Ratio | None = None
+    mean_error: MeanErrorRecord | None = None
+    other_classes: Annotated[Count, unit("samples")] | None = None
+    other_bytes: Annotated[Count, unit("samples")] | None = None
+
+
+class DataRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How right the model is over samples.
+
+    Attributes:
+        samples: that were run
+        steps: of each sample, one after the other from a reset
+        on: `device`, or `reference`: the bit-exact reference in numpy, without the device
+        top1: share of samples whose label has the greatest output
+        top5: among the first five, from ten classes on
+        auc: area under the ROC curve, of scores and of autoencoders
+        mean_error: between dequantized outputs and target values
+        saturated: share of the inputs' floats that their type cannot hold
+        cycles: of the inferences; null: the reference, or a device without
+        float: the float model on the same samples (`--float-model`)
+        litert: LiteRT on the same samples, as `data.float`
+        litert_reason: why there is no LiteRT
+        seconds: host time
+    """
+
+    samples: Annotated[Count, unit("samples")]
+    steps: Annotated[Count, unit("inferences")] = 1
+    on: Literal["device", "reference"]
+    top1: Ratio | None = None
+    top5: Ratio | None = None
+    auc: Ratio | None = None
+    mean_error: MeanErrorRecord | None = None
+    saturated: Ratio = 0.0
+    cycles: Annotated[Spread, unit("cycles")] | None = None
+    float: BesideRecord | None = None
+    litert: BesideRecord | None = None
+    litert_reason: str | None = None
+    seconds: Seconds = 0.0
+
+
+def _beside(other: Beside) -> BesideRecord:
+    return BesideRecord(
+        what=other.what,
+        **_scores(other.scores),
+        other_classes=other.other_classes,
+        other_bytes=other.other_bytes,
+    )
+
+
+def _scores(scores: Scores) -> dict[str, Any]:
+    """Return the keys of figures of merit; JSON has no NaN and no infinities: those are null."""
+    error = scores.mean_error
+    values = {"top1": scores.top1, "top5": scores.top5, "auc": scores.auc}
+    if error is None:
+        return {**values, "mean_error": None}
+    shown = [value if math.isfinite(value) else None for value in (error.absolute, error.squared)]
+    return {**values, "mean_error": MeanErrorRecord(absolute=shown[0], squared=shown[1])}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -98,31 +98,6 @@ class SourceCheck:
     def holds(self) -> bool:
         """Whether a documented rule allows every difference, and outputs have their form."""
         return not self.unlike and all(found.rule is not None for found in self.operators)
-
-    def record(self) -> dict[str, Any] | None:
-        """The key ``source`` of a run's ``check``."""
-        if self.skipped is not None:
-            return None
-        return {
-            "oracle": self.oracle,
-            "bytes": self.bytes,
-            "differ": self.differ,
-            "floats": None if self.floats is None else asdict(self.floats),
-            "unlike": list(self.unlike),
-            "inputs": self.inputs,
-            "operators": [
-                {
-                    "layer": found.layer,
-                    "op": found.op,
-                    "tensor": found.tensor,
-                    "differ": found.differ,
-                    "elements": found.elements,
-                    "steps": None if found.is_float else found.steps,
-                    "rule": found.rule.name if found.rule else None,
-                }
-                for found in self.operators
-            ],
-        }
 
     def __str__(self) -> str:
         """Such as "equal to onnxruntime 1.32: 0 of 9,200 bytes differ"."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.build.builder import Build
+from covp.building.builder import Build
 from covp.chip.platform_file import Platform, parse_size
 from covp.chip.platform_file.caches import GhostCache
 from covp.device.timing.segments import LOOKED, SLEPT, Segments

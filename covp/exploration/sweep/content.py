@@ -18,7 +18,7 @@ from covp.accelerator.parameters import Value
 from covp.base.cache import content_key
 from covp.base.plugins import call_hook
 from covp.base.request import BuildOptions, key_options
-from covp.build.platform_content import (
+from covp.building.platform_content import (
     core_content,
     file_content,
     platform_content,

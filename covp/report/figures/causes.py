@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import altair as alt
 
+from covp.evaluation.documents import Run
 from covp.report import theme
-from covp.report.documents import Run
 from covp.report.figures.style import colours, data, in_order, number, spec
 from covp.report.page import Figure
 from covp.report.quantities import rows

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from covp.evaluation.documents import Run
 from covp.report import theme
-from covp.report.documents import Run
 from covp.report.figures.style import colours, data, height, in_order, number, spec
 from covp.report.page import Figure
 from covp.report.quantities import certainty, error, rows

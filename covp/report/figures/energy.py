@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import altair as alt
 
+from covp.evaluation.documents import EnergyPartRecord, Run
 from covp.report import theme
-from covp.report.documents import EnergyPart, Run
 from covp.report.figures.style import data, in_order, number, spec
 from covp.report.page import Figure
 
 
-def part_name(part: EnergyPart) -> str:
+def part_name(part: EnergyPartRecord) -> str:
     """Such as "gemm, MACs"."""
     return f"{part.what}, {part.unit}s"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import altair as alt
 
+from covp.evaluation.documents import LayerRecord, Run
 from covp.report import theme
-from covp.report.documents import Layer, Run
 from covp.report.figures.style import colours, data, in_order, number, spec
 from covp.report.page import Figure
 from covp.report.quantities import PARTS, certainty, error, parts, rows, short
@@ -28,8 +28,8 @@ def layers_figure(run: Run) -> Figure | None:
             continue
         about = {
             "row": name,
-            "on": cost.target if isinstance(cost, Layer) else "cpu",
-            "tensor": short(cost.tensor) if isinstance(cost, Layer) else "",
+            "on": cost.target if isinstance(cost, LayerRecord) else "cpu",
+            "tensor": short(cost.tensor) if isinstance(cost, LayerRecord) else "",
             "share": total / run.cycles,
             "total": total,
         }

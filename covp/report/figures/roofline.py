@@ -12,8 +12,8 @@ from typing import Any
 
 import altair as alt
 
+from covp.evaluation.documents import CoreRecord, Run, UnitRecord
 from covp.report import theme
-from covp.report.documents import Peak, Run
 from covp.report.figures.style import colours, data, spec
 from covp.report.page import Figure
 from covp.report.quantities import bound, intensity, label, peak_of, short, utilization
@@ -72,7 +72,7 @@ def _number(value: object) -> float:
     return float(value)
 
 
-def _roof(run: Run, target: str) -> Peak | None:
+def _roof(run: Run, target: str) -> CoreRecord | UnitRecord | None:
     peak = peak_of(run, target)
     return peak if peak and peak.macs_per_cycle else None
 
@@ -91,7 +91,7 @@ def _axis(ends: tuple[float, float]) -> alt.Axis:
     return alt.Axis(format="~g", values=inside)
 
 
-def _line(name: str, peak: Peak, low: float, high: float) -> list[Point]:
+def _line(name: str, peak: CoreRecord | UnitRecord, low: float, high: float) -> list[Point]:
     most, port = peak.macs_per_cycle or 0.0, peak.bytes_per_cycle
     if not port:
         return [{"on": name, "intensity": x, "speed": most} for x in (low, high)]
@@ -191,7 +191,7 @@ def _listed(numbers: Sequence[str]) -> str:
     return ", ".join(numbers) if len(numbers) <= 4 else f"{', '.join(numbers[:3])} … {numbers[-1]}"
 
 
-def _caption(run: Run, targets: Sequence[str], roofs: Mapping[str, Peak]) -> str:
+def _caption(run: Run, targets: Sequence[str], roofs: Mapping[str, CoreRecord | UnitRecord]) -> str:
     said = []
     for name in targets:
         peak = roofs.get(name)
@@ -199,7 +199,8 @@ def _caption(run: Run, targets: Sequence[str], roofs: Mapping[str, Peak]) -> str
             said.append(f"{name}: its peak is not known")
             continue
         most = f"{peak.macs_per_cycle:g} MACs/cycle"
-        most += f" ({peak.code})" if peak.code else ""
+        code = peak.code if isinstance(peak, CoreRecord) else None
+        most += f" ({code})" if code else ""
         port = f"{peak.bytes_per_cycle:.3g} bytes/cycle" if peak.bytes_per_cycle else "port unknown"
         said.append(f"{name}: {most}, {port}")
     return (

@@ -22,8 +22,8 @@ from covp.base.request import (
     change_options,
     request,
 )
-from covp.build.builder import build
-from covp.build.schedules import Schedules
+from covp.building.builder import build
+from covp.building.schedules import Schedules
 from covp.chip.platform_file import Platform
 from covp.codegen.program import Program
 from covp.errors import UsageError

@@ -102,14 +102,15 @@ def test_retimed_rows_are_those_of_runs_and_independent_of_their_company(tmp_pat
         platform, units = varied(point.platform, point.accelerators, point.values)
         made = build(point.model, platform, units, allow_slower=True, allow_unused=True)
         record = run(made, check="output").record()
-        offloads = (layer["offload"] for layer in record["layers"])
-        assert row.waiting == sum(offload["waiting"] for offload in offloads if offload)
+        offloads = (layer.offload for layer in record.layers)
+        assert row.waiting == sum(offload.waiting for offload in offloads if offload)
         for name in ("instructions", "cycles", "seconds", "matches_reference", "mac_coverage"):
-            assert getattr(row, name) == record[name], (name, point)
-        energy = record["energy_j"]
+            assert getattr(row, name) == getattr(record, name), (name, point)
+        energy = record.energy_j
         assert row.energy_j == (energy and pytest.approx(energy, rel=1e-12))
-        source = record["cycles_source"]
-        assert (row.cycles_model, row.cycles_error) == (source["model"], source["error"])
+        source = record.cycles_source
+        assert source is not None
+        assert (row.cycles_model, row.cycles_error) == (source.model, source.error)
 
 
 def test_a_value_that_is_not_allowed_fails_alone(tmp_path):

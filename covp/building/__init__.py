@@ -1,0 +1,1 @@
+"""Models become programs: what runs where and when, which schedules, tuning."""

@@ -1,0 +1,258 @@
+"""`build`: a model compiled for a platform, with where it comes from and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Unpack
+
+from covp.accelerator.backend import AcceleratorBackend
+from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, change_options
+from covp.building.core_costs import simulated_cycles
+from covp.building.overlap import Overlap, plan_overlap
+from covp.building.schedules import (
+    UNTUNED,
+    RecordedSchedules,
+    Schedules,
+    ScheduleSource,
+    schedules_of,
+)
+from covp.building.tune.records import Trial
+from covp.chip.platform_file import Platform, load_platform
+from covp.codegen.generate import generate
+from covp.codegen.program import Program
+from covp.codegen.schedule import Schedule
+from covp.errors import AcceleratorError, UsageError, near_misses
+from covp.graph.graph import Graph, Op
+from covp.runtime.profile import MemoryUse
+from covp.runtime.session import Session
+
+Pass = Callable[[Graph], Graph]
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """How a build came by recorded schedules.
+
+    Attributes:
+        schedules: the records.
+        used: the operators that got one, with the record it comes from.
+        again: builds the same with what the records say then.
+    """
+
+    schedules: RecordedSchedules
+    used: tuple[tuple[Op, Trial], ...]
+    again: Callable[[], Build]
+
+
+@dataclass(frozen=True, eq=False)
+class Build:
+    """A compiled program and how it came about. Builds pickle.
+
+    Attributes:
+        program: what was compiled.
+        accelerators: as they were requested.
+        options: how it was compiled.
+        schedules: where the layers' schedules come from.
+        notes: what the user should know of the schedules, one line each.
+        recorded: None without recorded schedules, and in a copy from a pickle.
+        overlap: which schedules of core and units were considered; None where none were.
+    """
+
+    program: Program
+    accelerators: tuple[str, ...]
+    options: BuildOptions = DEFAULT_BUILD
+    schedules: ScheduleSource = UNTUNED
+    notes: tuple[str, ...] = ()
+    recorded: Recorded | None = None
+    overlap: Overlap | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "recorded": None}
+
+    @property
+    def graph(self) -> Graph:
+        """The model as it was read."""
+        return self.program.graph
+
+    @property
+    def platform(self) -> Platform:
+        """What the program is for."""
+        return self.program.platform
+
+    @property
+    def toolchain(self) -> str:
+        """The compiler of its C."""
+        return self.options.toolchain
+
+    @property
+    def model(self) -> str:
+        """The zoo name, or the file's stem as a C identifier."""
+        return self.graph.name
+
+    @property
+    def source(self) -> str:
+        """Where the model comes from, see `Graph.source`."""
+        return self.graph.source
+
+    @property
+    def planned_coverage(self) -> float:
+        """The share of the model's MACs in layers that are for accelerators, 0 to 1.
+
+        What accelerators did of it is `Evaluation.mac_coverage`.
+        """
+        total = sum(layer.macs for layer in self.program.layers)
+        offloaded = sum(layer.macs for layer in self.program.layers if layer.target != "cpu")
+        return offloaded / total if total else 0.0
+
+    def memory(self, device: str = "virtual") -> MemoryUse:
+        """The memory that the linked program takes, found without running it.
+
+        Args:
+            device: where it is loaded to, as for `Session`.
+
+        Raises:
+            ToolchainError: its C does not compile or link.
+            CapacityError: it does not fit the platform.
+        """
+        with Session(self.platform, device=device, toolchain=self.toolchain) as session:
+            session.load(self.program)
+            return session.memory()
+
+
+@dataclass(frozen=True)
+class _Noted:
+    """Recorded schedules; each that is taken is noted in ``used``."""
+
+    schedules: RecordedSchedules
+    used: list[tuple[Op, Trial]]
+
+    def __call__(self, op: Op) -> Schedule | None:
+        trial = self.schedules.trial(op)
+        if trial is None:
+            return None
+        self.used.append((op, trial))
+        return Schedule.parse(trial.schedule)
+
+
+def compile(
+    model: Graph | str | Path,
+    platform: Platform | str | Path,
+    accelerators: Sequence[str | AcceleratorBackend] = (),
+    options: BuildOptions = DEFAULT_BUILD,
+    *,
+    schedules: Schedules = "recorded",
+    passes: Sequence[Pass] = (),
+    **changes: Unpack[BuildChanges],
+) -> Program:
+    """Compile a model ahead of time for a platform, as the command line does.
+
+    Args:
+        model: a graph, a zoo name or the path of a model file.
+        platform: a platform, its name or the path of its YAML file.
+        accelerators: names ("qconv2d", "qconv2d:requantize=false", "small=gemm:size=8",
+            "file.py:Class") or backends, see `covp.accelerator.registry.find_backends`. Layers go
+            where they need the fewest cycles by the estimates, see
+            `covp.accelerator.partition.partition`.
+        options: how it is compiled.
+        schedules: of the layers on the core. "recorded": the best of the tuner's records, those
+            that come with covp and those of this machine, by the options; see
+            `covp.evaluation.recorded_schedules`. None: the kernels' own choice. A function: gives
+            the schedule of an operator, or None for the kernel's own choice.
+        passes: graph passes of one's own, in their order, after covp's and before accelerators are
+            considered. Each takes a graph, which it may change, and returns the graph to go on
+            with. The reference stays that of the model as it was read.
+        changes: other values of the options, such as ``overlap=True`` or
+            ``shapes={"image": (1, 3, 32, 32)}``.
+
+    Raises:
+        ModelError, PlatformError, UsageError, AcceleratorError: with one line each.
+    """
+    options = change_options(options, changes)
+    return build(model, platform, accelerators, options, schedules=schedules, passes=passes).program
+
+
+def build(
+    model: Graph | str | Path,
+    platform: Platform | str | Path,
+    accelerators: Sequence[str | AcceleratorBackend] = (),
+    options: BuildOptions = DEFAULT_BUILD,
+    *,
+    schedules: Schedules = "recorded",
+    passes: Sequence[Pass] = (),
+    name: str = "",
+    **changes: Unpack[BuildChanges],
+) -> Build:
+    """Compile a model.
+
+    Args:
+        model, platform, accelerators, options, schedules, passes, changes: as for `covp.compile`.
+        name: what names in C begin with; empty: the model's.
+
+    Raises:
+        AcceleratorError: a layer of ``require_offload`` runs on the core.
+        ModelError, PlatformError, UsageError: with one line each.
+    """
+    options = change_options(options, changes)
+    platform = load_platform(platform)
+    if schedules == "recorded":
+        schedules = schedules_of(platform, options)
+    used: list[tuple[Op, Trial]] = []
+    choice = _Noted(schedules, used) if isinstance(schedules, RecordedSchedules) else schedules
+    make = partial(
+        generate,
+        platform=platform,
+        accelerators=accelerators,
+        schedules=choice,
+        passes=passes,
+        name=name,
+        measure=partial(simulated_cycles, toolchain=options.toolchain),
+    )
+    program = make(model, options=options)
+    read, considered = options.for_graph(), None
+    if options.overlap and not accelerators:
+        raise UsageError(
+            "overlap is of the core and accelerators: name one with --accel, or leave out --overlap"
+        )
+    if options.overlap and any(layer.target != "cpu" for layer in program.layers):
+        graph = program.graph
+        plan, considered = plan_overlap(
+            lambda plan: make(graph, options=read, plan=plan), options.toolchain
+        )
+        if plan is not None:
+            program = make(graph, options=read, plan=plan)
+    for kind in options.require_offload:
+        _demand_offload(program, kind)
+    names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)
+    # kernels were also chosen to be measured, or in programs of other overlaps
+    last = {op.name: (op, trial) for op, trial in used}
+    on_core = [
+        name for layer in program.layers if layer.target == "cpu" for name in layer.operators
+    ]
+    used = [last[name] for name in on_core if name in last]
+    recorded = None
+    if isinstance(schedules, RecordedSchedules):
+        again = partial(
+            build, program.graph, platform, accelerators, read, schedules=schedules, passes=passes
+        )
+        recorded = Recorded(schedules, tuple(used), again)
+    return Build(program, names, options, ScheduleSource.of(used), (), recorded, considered)
+
+
+def _demand_offload(program: Program, kind: str) -> None:
+    """Raises AcceleratorError: a layer of this kind is left to the core."""
+    stated = {op.index: op.kind for op in program.graph.ops}
+    if kind not in stated.values():
+        raise UsageError(
+            f"offload of {kind} is required: {program.graph.name} has no such operator; "
+            f"{near_misses(kind, set(stated.values()))}"
+        )
+    for layer in program.layers:
+        if layer.target == "cpu" and kind in (layer.op, stated.get(layer.index)):
+            reasons = [r for r in program.refusals if r.layer == layer.name]
+            why = "; ".join(f"{r.accelerator}: {r.reason}" for r in reasons)
+            raise AcceleratorError(
+                f"{layer.name} ({kind}) runs on the core: {why or 'no accelerator was named'}"
+            )

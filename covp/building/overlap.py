@@ -1,0 +1,168 @@
+"""`plan_overlap`: the schedule in which core and units work at once that takes the fewest cycles.
+
+A program whose units are waited for at once is run and gives the cycles of every part. Schedules
+are simulated with these: of the layers as they are, and of layers in bands. Bands are first
+estimated; what looks best is compiled, run and measured, and what was measured counts from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from covp.building.band_search import BandSearch
+from covp.building.kept import kept_costs
+from covp.building.list_schedule import list_schedule
+from covp.building.part_costs import MeasuredParts, measure_parts
+from covp.codegen.overlap import OverlapPlan
+from covp.codegen.program import Program
+from covp.errors import CapacityError
+from covp.runtime.session import Session
+
+_ROUNDS = 4
+"""How many choices of bands are compiled and measured at most."""
+_MEASURED, _QUESTION = "measured parts", "evaluation only"
+_WORTH = 0.001
+"""The share of the cycles that has to be hidden; less is not worth the bytes."""
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A schedule that was considered.
+
+    Attributes:
+        what: it is.
+        cycles: of an inference.
+        basis: "measured parts", or "evaluation only": no program is made of it.
+    """
+
+    what: str
+    cycles: int
+    basis: str
+
+    @property
+    def can_be_made(self) -> bool:
+        """Whether there is a program for it."""
+        return self.basis != _QUESTION
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What was found before the program ran.
+
+    Attributes:
+        alone: cycles where units are waited for at once.
+        promised: of the chosen schedule; ``alone`` where nothing is hidden.
+        chosen: which of the alternatives.
+        rows: names of layers in bands, with the output rows of a band.
+        alternatives: all, the chosen one included.
+    """
+
+    alone: int
+    promised: int
+    chosen: str
+    rows: Mapping[str, int] = field(default_factory=dict)
+    alternatives: tuple[Alternative, ...] = ()
+
+    @property
+    def hidden(self) -> int:
+        """The cycles in which core and units work at the same time, what bands cost deducted."""
+        return self.alone - self.promised
+
+
+def plan_overlap(
+    make: Callable[[OverlapPlan], Program], toolchain: str
+) -> tuple[OverlapPlan | None, Overlap]:
+    """The plan of the best program, and what was considered.
+
+    Args:
+        make: compiles the model by a plan.
+        toolchain: that compiles the C.
+
+    Returns:
+        No plan where core and units cannot work at the same time, or that saves nothing.
+
+    Raises:
+        UsageError: the platform has no timing model.
+        CovpError: the program does not fit, or faults.
+    """
+    whole = measure_parts(make(OverlapPlan()), toolchain)
+    waits = "units are waited for at once"
+    found = [Alternative(waits, whole.cycles, _MEASURED)]
+    if not any(part.is_asynchronous for layer in whole.program.layers for part in layer.parts):
+        return None, Overlap(whole.cycles, whole.cycles, waits, {}, tuple(found))
+    tried = _tries(whole, make, toolchain)
+    found += [Alternative(_what(m, whole), _cycles(m), _MEASURED) for m, _ in tried]
+    found += _questions(tried[0][0])
+    for measured, rows in tried:
+        schedule = list_schedule(measured.tasks())
+        plan = OverlapPlan(rows, schedule.actions)
+        if schedule.cycles > whole.cycles * (1 - _WORTH):
+            break
+        if _fits(make(plan), toolchain):
+            chosen = _what(measured, whole)
+            promised = round(schedule.cycles)
+            return plan, Overlap(whole.cycles, promised, chosen, rows, tuple(found))
+    return None, Overlap(whole.cycles, whole.cycles, waits, {}, tuple(found))
+
+
+def _fits(program: Program, toolchain: str) -> bool:
+    """Whether the platform's memory holds the program: more tensors may be alive at once."""
+    with Session(program.platform, toolchain=toolchain) as session:
+        try:
+            session.load(program)
+        except CapacityError:
+            return False
+    return True
+
+
+def _tries(
+    whole: MeasuredParts, make: Callable[[OverlapPlan], Program], toolchain: str
+) -> list[tuple[MeasuredParts, Mapping[str, int]]]:
+    """Programs with their bands, the best first.
+
+    Layers as they are, and bands as long as better ones are expected.
+    """
+    tried: list[tuple[MeasuredParts, Mapping[str, int]]] = [(whole, {})]
+    search = BandSearch(whole)
+    starts = [{}, *(search.uniform(count) for count in (2, 4, 8))]
+    for _ in range(_ROUNDS):
+        rows, expected = search.best(starts)
+        known = _cycles(tried[0][0])
+        if any(rows == other for _, other in tried) or expected > known * (1 - _WORTH):
+            break
+        try:
+            measured = measure_parts(make(OverlapPlan(rows)), toolchain)
+        except CapacityError:
+            break
+        search.learn(measured, rows)
+        tried.append((measured, rows))
+        tried.sort(key=lambda each: _cycles(each[0]))
+        starts = [dict(own) for _, own in tried[:2]]
+    return tried
+
+
+def _cycles(measured: MeasuredParts) -> int:
+    return round(list_schedule(measured.tasks()).cycles)
+
+
+def _what(measured: MeasuredParts, whole: MeasuredParts) -> str:
+    if measured is whole:
+        return "layers overlap"
+    layers = [layer for layer in measured.program.layers if len(layer.parts) > 1]
+    counts = sorted(len(layer.parts) for layer in layers)
+    bands = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
+    return f"{len(layers)} layers in {bands} bands each overlap"
+
+
+def _questions(measured: MeasuredParts) -> list[Alternative]:
+    """What other hardware would bring to the same parts."""
+    tasks = measured.tasks()
+    units = " and ".join(dict.fromkeys(task.unit for task in tasks if task.unit))
+    weights, tensors = (measured.tasks(kept_costs(measured, what)) for what in ("weights", "all"))
+    schedules: Sequence[tuple[str, float]] = (
+        (f"the same with two of {units}", list_schedule(tasks, 2).cycles),
+        (f"the same with weights preloaded in {units}", list_schedule(weights).cycles),
+        (f"that, and tensors between its layers kept in {units}", list_schedule(tensors).cycles),
+    )
+    return [Alternative(what, round(cycles), _QUESTION) for what, cycles in schedules]

@@ -1,0 +1,163 @@
+"""`measure_parts`: the cycles of each part of a program's layers, from a run that waits at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from covp.building.list_schedule import Cost, Task
+from covp.codegen.program import LayerPart, Piece, Program, ProgramLayer
+from covp.errors import UsageError
+from covp.graph.random_inputs import random_inputs
+from covp.hardware.job_unit import JobRecord, JobUnit
+from covp.runtime.measurement import FIRST_LAYER
+from covp.runtime.profile import LayerProfile
+from covp.runtime.session import Session
+
+
+@dataclass(frozen=True)
+class MeasuredParts:
+    """A program whose units are waited for at once.
+
+    Attributes:
+        program: what ran.
+        cycles: of the inference.
+        costs: by layer and part; they add up to ``cycles``.
+        jobs: by layer.
+    """
+
+    program: Program
+    cycles: int
+    costs: list[list[Cost]]
+    jobs: list[list[JobRecord]]
+
+    def tasks(self, costs: Sequence[Sequence[Cost]] | None = None) -> list[Task]:
+        """What a schedule is made of; ``costs`` stand in for the measured ones."""
+        layers = self.program.layers
+        return tasks_of(
+            [layer.parts for layer in layers],
+            [layer.target for layer in layers],
+            self.costs if costs is None else costs,
+        )
+
+
+def measure_parts(program: Program, toolchain: str) -> MeasuredParts:
+    """Run a program once, on random inputs.
+
+    Args:
+        program: compiled with parts and without an order of its own.
+        toolchain: that compiles its C.
+
+    Raises:
+        UsageError: the virtual device has no cycles for this platform.
+        CovpError: it does not fit or faults.
+    """
+    inputs = random_inputs(program.graph.inputs, 0, program.graph.ops)
+    with Session(program.platform, toolchain=toolchain) as session:
+        module = session.load(program)
+        module.run(*inputs)
+        profile = module.profile()
+        hardware = session.device.abilities.hardware
+        found = hardware.peripherals.values() if hardware is not None else ()
+        jobs = [job for _, unit in found if isinstance(unit, JobUnit) for job in unit.jobs]
+    if profile.cycles is None or not profile.layers:
+        raise UsageError(
+            f"overlap is planned with cycles, and platform {program.platform.name} has no timing "
+            "model for them: leave out --overlap"
+        )
+    by_layer = [
+        [job for job in jobs if job.phase == FIRST_LAYER + number]
+        for number in range(len(program.layers))
+    ]
+    calls = sum(len(part.functions) for layer in program.layers for part in layer.parts)
+    own = (profile.between.cycles or 0) / max(calls, 1)
+    costs = [
+        _costs(entry, records, own) for entry, records in zip(profile.layers, by_layer, strict=True)
+    ]
+    return MeasuredParts(program, profile.cycles, costs, by_layer)
+
+
+def _costs(entry: LayerProfile, jobs: Sequence[JobRecord], call: float) -> list[Cost]:
+    """Of the parts of a layer.
+
+    Args:
+        entry: of the layer.
+        jobs: that its units were given.
+        call: cycles of the run function for each call.
+    """
+    layer, cycles = entry.layer, entry.cycles or 0
+    sizes = part_sizes(layer.parts)
+    if layer.parts[0].is_asynchronous and jobs:
+        return _of_jobs(jobs, jobs_by_part(layer, len(jobs)), cycles, call)
+    each = call * len(layer.parts[0].functions)
+    return [Cost(cycles * size / sum(sizes) + each) for size in sizes]
+
+
+def _of_jobs(
+    jobs: Sequence[JobRecord], counts: Sequence[int], cycles: int, call: float
+) -> list[Cost]:
+    """Only the last job of a part leaves the core time; set-up is as long as the first one's."""
+    first = jobs[0].start
+    found, start, done = [], 0, 0
+    for position, count in enumerate(counts):
+        done += count
+        last = jobs[done - 1]
+        following = jobs[done].start - first if position + 1 < len(counts) else cycles
+        after = max(0, following - last.end)
+        inside = max(0, last.timing.cycles - last.waited)
+        found.append(Cost(last.start - start + call, last.timing.cycles, inside, after + call))
+        start = following
+    return found
+
+
+def part_sizes(parts: Sequence[LayerPart]) -> list[int]:
+    """The bytes that each part writes."""
+    return [sum(piece.end - piece.start for piece in part.writes) for part in parts]
+
+
+def jobs_by_part(layer: ProgramLayer, jobs: int) -> list[int]:
+    """How many of a ``layer``'s ``jobs`` each part has: all but a part's last are of one size.
+
+    Raises:
+        UsageError: no such size gives so many jobs.
+    """
+    sizes, shape = part_sizes(layer.parts), layer.outputs[0].shape
+    row = layer.outputs[0].nbytes // (shape[1] if len(shape) > 1 else 1)
+    strips = [rows * row for rows in range(1, sizes[0] // row + 1)]
+    for size in (*reversed(strips), *(-(-sizes[0] // count) for count in range(1, jobs + 1))):
+        counts = [-(-own // size) for own in sizes]
+        if sum(counts) == jobs:
+            return counts
+    if len(sizes) == 1:
+        return [jobs]
+    raise UsageError(f"{layer.name}: {jobs} jobs in {len(sizes)} bands cannot be told apart")
+
+
+def tasks_of(
+    parts: Sequence[Sequence[LayerPart]], targets: Sequence[str], costs: Sequence[Sequence[Cost]]
+) -> list[Task]:
+    """The ``parts`` of layers with what each of them waits for.
+
+    Args:
+        parts: of each layer, in an order that can run.
+        targets: the name of each layer's accelerator, or "cpu".
+        costs: of each layer's parts.
+    """
+    written: dict[str, list[tuple[Piece, int]]] = {}
+    found: list[Task] = []
+    for layer, (own, target) in enumerate(zip(parts, targets, strict=True)):
+        for position, part in enumerate(own):
+            needs = {
+                task
+                for piece in part.reads
+                for other, task in written.get(piece.tensor, ())
+                if piece.meets(other)
+            }
+            unit = target if part.is_asynchronous else ""
+            cost = costs[layer][position]
+            found.append(Task(layer, position, unit, cost, tuple(sorted(needs))))
+        start = len(found) - len(own)
+        for position, part in enumerate(own):
+            for piece in part.writes:
+                written.setdefault(piece.tensor, []).append((piece, start + position))
+    return found

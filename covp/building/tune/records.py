@@ -1,0 +1,257 @@
+"""Trials on disk: what each schedule of a layer costs, on a core, with a compiler.
+
+One JSON object per line, only ever appended: a search that is interrupted keeps what it has, and
+continues where it stopped. Files can be shared; `covp.building.tune.shipped` has those that come
+with covp.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+import covp.codegen.kernels  # noqa: F401  (they register their schedules)
+from covp.base.cache import cache_dir
+from covp.base.request import DEFAULT_BUILD, BuildOptions
+from covp.base.terminal import say
+from covp.building.tune.compilers import by_distance
+from covp.building.tune.keys import layer_key, structure_key
+from covp.building.tune.shipped import FOLDER, file_name, read_shipped
+from covp.building.tune.trial import VERSION, Cost, Trial, best_of, pareto_front
+from covp.chip.cores import Core, core_names
+from covp.codegen.layer import KernelRequest, schedules
+from covp.graph.graph import Op
+
+__all__ = [
+    "VERSION",
+    "Cost",
+    "Records",
+    "Trial",
+    "append_trials",
+    "best_of",
+    "layer_key",
+    "own_folder",
+    "pareto_front",
+    "read_trials",
+    "structure_key",
+    "trial_file",
+]
+
+_USER_CORE = re.compile(r"(.+-[0-9a-f]{8})-(?:zig|gcc)-[^-]*\.jsonl$")
+"""The key of a user's core in the name of a file."""
+_Group = dict[str, dict[tuple[str, str], Trial]]
+"""By compiler, then by layer and schedule."""
+
+
+class Records:
+    """The trials of some files, found by layer, core, compiler and kind of device.
+
+    A file whose name begins with a core's, as those of covp do, is read when trials of that core
+    are first looked for, and never again.
+
+    Args:
+        paths: files with one trial per line.
+        shipped: files of `covp.building.tune.shipped`, which count less than trials of the same
+            schedule in ``paths``.
+    """
+
+    def __init__(self, paths: Iterable[Path], shipped: Iterable[Path] = ()) -> None:
+        self._unread = [(path, read_shipped) for path in shipped]
+        self._unread += [(path, read_trials) for path in paths]
+        self._opened: set[str] = set()
+        # by core, device and layer_key or structure_key
+        self._groups: dict[tuple[str, str, str], _Group] = {}
+        # what may have been changed by hand: the file of a layer, core and compiler
+        self._own: dict[tuple[str, str, str], Path] = {}
+        self._misfits: set[Trial] = set()
+
+    @staticmethod
+    def available() -> Records:
+        """What comes with covp and what `covp tune` found on this machine.
+
+        Opened once per process, so that a search elsewhere does not change figures half-way.
+        """
+        return _opened(own_folder())
+
+    def open(self, *cores: str) -> None:
+        """Read the files of these cores now; without arguments, all."""
+        if cores and self._opened.issuperset(cores):
+            return
+        self._opened.update(cores)
+        wanted = [e for e in self._unread if not cores or _core_of(e[0]) in {*cores, ""}]
+        self._unread = [entry for entry in self._unread if entry not in wanted]
+        for path, read in wanted:
+            for trial in read(path):
+                self.add(trial)
+                if read is read_trials:
+                    self._own[trial.layer, trial.core, trial.compiler] = path
+
+    def add(self, trial: Trial) -> None:
+        """Keep a trial; a later one of the same schedule replaces it."""
+        if trial.version != VERSION:
+            return
+        for key in filter(None, (trial.layer, trial.structure)):
+            group = self._groups.setdefault((trial.core, trial.device, key), {})
+            group.setdefault(trial.compiler, {})[trial.layer, trial.schedule] = trial
+
+    def layers(self) -> list[tuple[str, str, str]]:
+        """(layer, core, compiler) of all that is known."""
+        self.open()
+        found = (t for group in self._groups.values() for of in group.values() for t in of.values())
+        return list(dict.fromkeys((t.layer, t.core, t.compiler) for t in found))
+
+    def trials(self, layer: str, core: str, compiler: str, device: str = "virtual") -> list[Trial]:
+        """All trials of a layer."""
+        self.open(core)
+        return list(self._groups.get((core, device, layer), {}).get(compiler, {}).values())
+
+    def groups(self, op: Op, core: Core, compiler: str, device: str) -> Iterator[list[Trial]]:
+        """The trials that an operator's layer can use, the most telling group first.
+
+        A schedule is a choice that stays valid; only its cost ages. What was measured on that kind
+        of device counts first, then what the virtual one says, then what is known of the core that
+        this one is like; of each, trials of this compiler, then of its nearest version, then of
+        another compiler. Layers with other weights follow in the same order, as far as this layer
+        can take their schedules.
+        """
+        self.open(core.key, *core.like)
+        places = list(dict.fromkeys(_places(core, device)))
+        for name, kind in places:
+            yield from self._by_compiler(name, kind, layer_key(op), compiler)
+        known = structure_key(op)
+        if any((*place, known) in self._groups for place in places):
+            valid = set(map(str, schedules(KernelRequest(op, core, "layer"))))
+            for name, kind in places:
+                for trials in self._by_compiler(name, kind, known, compiler):
+                    yield [trial for trial in trials if trial.schedule in valid]
+
+    def _by_compiler(self, core: str, kind: str, key: str, compiler: str) -> Iterator[list[Trial]]:
+        group = self._groups.get((core, kind, key), {})
+        for known in by_distance(compiler, group):
+            yield list(group[known].values())
+
+    def find(
+        self,
+        op: Op,
+        core: Core,
+        compiler: str,
+        options: BuildOptions = DEFAULT_BUILD,
+        device: str = "virtual",
+    ) -> Trial | None:
+        """The best trial of the first of an operator's `groups` that has a usable one.
+
+        Args:
+            op, core: whose.
+            compiler: name and version, e.g. "zig 0.17.0".
+            options: of the build, as for `best_of`.
+            device: the kind, such as "virtual" or "host".
+
+        Returns:
+            The trial, whose schedule fits the layer; None where nothing is known of it.
+        """
+        for trials in self.groups(op, core, compiler, device):
+            best = best_of(trials, options)
+            if best is not None and self._file(best) is not None:
+                best = best_of(self.fitting(trials, op, core), options)
+            if best is not None:
+                return best
+        return None
+
+    def fitting(self, trials: Iterable[Trial], op: Op, core: Core) -> list[Trial]:
+        """The trials whose schedule an operator's layer can take on a core.
+
+        One line on standard error says how many of a file cannot be of that layer, once.
+        """
+        valid = set(map(str, schedules(KernelRequest(op, core, "layer"))))
+        valid = set(map(str, schedules(KernelRequest(op, core, "layer"))))
+        trials, own = list(trials), core.key  # those of a like core may not fit, and rightly so
+        misfits = {t for t in trials if t.schedule not in valid and t.core == own}
+        wrong = misfits - self._misfits
+        self._misfits |= misfits
+        for path, count in Counter(map(self._file, wrong)).items():
+            text = f"{count} schedules are" if count > 1 else "one schedule is"
+            say(f"{path}: {text} not for the layer {op.name} and skipped; remove such lines")
+        return [trial for trial in trials if trial.schedule in valid]
+
+    def _file(self, trial: Trial) -> Path | None:
+        """The file of `covp tune` that a trial may come from."""
+        return self._own.get((trial.layer, trial.core, trial.compiler))
+
+
+def _places(core: Core, device: str) -> list[tuple[str, str]]:
+    """Core and kind of device of the trials that count, the most telling first."""
+    return [(core.key, device), *((name, "virtual") for name in (core.key, *core.like))]
+
+
+def _core_of(path: Path) -> str:
+    """The core whose trials a file's name promises, "" where it promises nothing."""
+    if found := _USER_CORE.match(path.name):
+        return found[1]
+    return max((n for n in core_names() if path.name.startswith(f"{n}-")), key=len, default="")
+
+
+@lru_cache
+def _opened(own: Path) -> Records:
+    return Records(sorted(own.glob("*.jsonl")), sorted(FOLDER.glob("*.jsonl")))
+
+
+def own_folder() -> Path:
+    """Where `covp tune` keeps its trials."""
+    return cache_dir("records")
+
+
+def trial_file(core: Core, compiler: str) -> Path:
+    """The file of this machine's trials of a core and a compiler, e.g. "zig 0.17.0"."""
+    return own_folder() / file_name(core.key, compiler)
+
+
+def read_trials(path: Path) -> list[Trial]:
+    """The trials of a file.
+
+    A line that is none is skipped, and one line on standard error says how many were; a last line
+    that was cut off is what an interrupted search leaves. So is a file that cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        say(f"{path} cannot be read: {error.strerror}; its trials are missing")
+        return []
+    try:
+        return _decoder.decode_lines(content)
+    except msgspec.DecodeError:
+        return _read_one_by_one(path, content.splitlines())
+
+
+def _read_one_by_one(path: Path, lines: list[bytes]) -> list[Trial]:
+    """The trials of a file with a line that is damaged or cut off."""
+    trials, damaged = [], []
+    for number, line in enumerate(lines, 1):
+        try:
+            trials.append(_decoder.decode(line))
+        except msgspec.DecodeError:
+            damaged.append(number)
+    if damaged not in ([], [len(lines)]):
+        count = f"{len(damaged)} of {len(lines)} lines are" if len(damaged) > 1 else "one line is"
+        say(f"{path}:{damaged[0]}: {count} damaged and skipped; remove what is no trial")
+    return trials
+
+
+def append_trials(path: Path, trials: Iterable[Trial]) -> None:
+    """Add trials to a file. A line that was cut off before is closed first."""
+    text = "".join(json.dumps(asdict(trial)) + "\n" for trial in trials)
+    with path.open("a+b") as stream:
+        if stream.tell() > 0:
+            stream.seek(-1, 2)
+            if stream.read(1) != b"\n":
+                text = "\n" + text
+        stream.write(text.encode())
+
+
+_decoder = msgspec.json.Decoder(Trial)

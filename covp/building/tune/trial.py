@@ -1,0 +1,103 @@
+"""`Trial`: one schedule of a layer, measured, and which of several is the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from covp.base.pareto import front
+from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective
+
+Cost = Literal["instructions", "cycles", "time"]
+VERSION = 3
+"""Of the kernels: a change of what a schedule means makes old trials invalid."""
+
+_SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4.0}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One schedule, measured.
+
+    Attributes:
+        layer: `layer_key` of the operator.
+        core: name of the core.
+        compiler: name and version.
+        version: `VERSION` when it was measured.
+        schedule: as text.
+        instructions: retired, exact, including the few that call the layer; None on devices that do
+            not count.
+        cycles: estimated, or measured on hardware; None where neither is possible.
+        flash_bytes: code and constants of the layer.
+        scratch_bytes: working memory in the arena.
+        exact: whether the output matches the reference; a trial where it does not never wins.
+        device: the kind of device it ran on: "virtual", "host", "gdb", "openocd".
+        nanoseconds: run time, measured; None where the device cannot tell.
+        structure: `structure_key` of the operator; "" in trials of older files.
+    """
+
+    layer: str
+    core: str
+    compiler: str
+    version: int
+    schedule: str
+    instructions: int | None
+    cycles: int | None
+    flash_bytes: int
+    scratch_bytes: int
+    exact: bool
+    device: str = "virtual"
+    nanoseconds: int | None = None
+    structure: str = ""
+
+    def spent(self, cost: Cost = "instructions") -> float:
+        """That cost; where it is not known, another one, infinity where none is."""
+        costs = {
+            "instructions": self.instructions, "cycles": self.cycles, "time": self.nanoseconds
+        }  # fmt: skip
+        known = [value for value in (costs[cost], *costs.values()) if value is not None]
+        return float(known[0]) if known else float("inf")
+
+    def score(
+        self,
+        options: BuildOptions = DEFAULT_BUILD,
+        cost: Cost = "instructions",
+    ) -> float:
+        """What a search makes small: cost times flash to the power of a weight.
+
+        With "speed" flash counts too, as far as ``flash_trade`` says; not beside a cost in time.
+
+        Args:
+            options: ``optimize`` gives the weight; ``flash_trade`` are bytes that a thousand
+                instructions or cycles are worth, None: speed at any price.
+            cost: as for `spent`; all trials of a device know the same.
+        """
+        score: float = self.spent(cost) * self.flash_bytes ** _SIZE_WEIGHT[options.optimize]
+        timed = cost == "time" or self.instructions is self.cycles is None
+        if options.optimize == "speed" and options.flash_trade is not None and not timed:
+            score += 1000 * self.flash_bytes / options.flash_trade
+        return score
+
+
+def best_of(
+    trials: Iterable[Trial],
+    options: BuildOptions = DEFAULT_BUILD,
+    cost: Cost = "instructions",
+) -> Trial | None:
+    """The exact trial with the smallest score, then flash, within ``max_scratch``; None without."""
+    most = options.max_scratch
+    fitting = [
+        trial for trial in trials if trial.exact and (most is None or trial.scratch_bytes <= most)
+    ]
+    return min(fitting, key=lambda t: (t.score(options, cost), t.flash_bytes), default=None)
+
+
+def pareto_front(trials: Iterable[Trial]) -> list[Trial]:
+    """The exact trials that no other beats in speed and flash, fastest first."""
+    exact = [trial for trial in trials if trial.exact]
+    costs = np.array([(each.spent(), each.flash_bytes) for each in exact]).reshape(-1, 2)
+    best = [trial for trial, is_best in zip(exact, front(costs), strict=True) if is_best]
+    return sorted(best, key=Trial.spent)

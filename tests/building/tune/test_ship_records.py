@@ -1,0 +1,53 @@
+"""What benchmarks/ship_records.py keeps of the shipped trials and of those of this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+from covp.building.tune.records import VERSION, Trial, append_trials
+from covp.building.tune.shipped import FOLDER, write_shipped
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "ship_records.py"
+SPEC = importlib.util.spec_from_file_location("ship_records", SCRIPT)
+assert SPEC is not None and SPEC.loader is not None
+ship_records = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(ship_records)
+
+
+def trial(layer, schedule, instructions, flash, core="rv32imc", version=VERSION):
+    return Trial(layer, core, "zig 1", version, schedule, instructions, None, flash, 0, True)
+
+
+def test_shipped_trials_stay_and_newer_ones_replace(tmp_path):
+    shipped, own = tmp_path / "shipped", tmp_path / "own"
+    shipped.mkdir()
+    own.mkdir()
+    old = [
+        trial("a", "mac x=1", 100, 50),
+        trial("a", "mac x=2", 90, 60),
+        trial("b", "mac x=1", 10, 10),
+    ]
+    write_shipped(shipped / "rv32imc-zig-1.jsonl", old)
+    write_shipped(shipped / "other-zig-1.jsonl", [trial("a", "mac x=1", 5, 5, core="other")])
+    new = [trial("a", "mac x=2", 80, 60), trial("a", "mac x=4", 200, 70)]
+    append_trials(own / "rv32imc-zig-1.jsonl", new)
+    assert ship_records.fronts(shipped, own) == {
+        "rv32imc-zig-1.jsonl": [
+            trial("a", "mac x=2", 80, 60),
+            trial("a", "mac x=1", 100, 50),
+            trial("b", "mac x=1", 10, 10),
+        ]
+    }
+
+
+def test_asking_for_help_writes_nothing(tmp_path):
+    files = sorted(FOLDER.glob("*.jsonl"))
+    before = [path.read_bytes() for path in files]
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), "--help"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0 and "--dry-run" in done.stdout
+    assert [path.read_bytes() for path in files] == before
