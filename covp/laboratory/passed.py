@@ -13,7 +13,7 @@ from covp.laboratory.outcome import differing
 
 
 def copied(arguments: Sequence[Any]) -> list[Any]:
-    """Copies of arrays and dictionaries; what is there twice is one thing again.
+    """Copy arrays and dictionaries; what occurs twice is one copy.
 
     Args:
         arguments: of a kernel.
@@ -40,7 +40,7 @@ def copied(arguments: Sequence[Any]) -> list[Any]:
 
 
 def contents(name: str, value: Any) -> dict[str, NDArray[Any]]:
-    """The arrays and numbers of an argument, by name: "p", or "p.stride.w" in a dictionary.
+    """Collect an argument's arrays and numbers by name: "p", or "p.stride.w" in a dictionary.
 
     Args:
         name: of the argument.

@@ -1,4 +1,4 @@
-"""How often instructions ran, and which way conditions went, out of a trace."""
+"""Counts of executed instructions and of the ways of conditions, from a trace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ None: not known."""
 
 @dataclass(frozen=True)
 class Counts:
-    """What ran.
+    """The counts of instructions and conditions that ran.
 
     Attributes:
         executed: how often, by address of the instruction.
@@ -39,7 +39,7 @@ NO_COUNTS = Counts({}, {})
 
 
 def count(trace: Trace, steps: Mapping[int, Step], conditional: Mapping[int, int]) -> Counts:
-    """The counts of the code of a map.
+    """Count how often the code of a map ran.
 
     Args:
         trace: of what is counted alone, see `Trace.since`.
