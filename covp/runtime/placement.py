@@ -1,4 +1,4 @@
-"""Where a program's sections go: the same for a session and for firmware that stands alone."""
+"""The memory regions of a program's sections, for sessions and standalone firmware."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Placement:
 
     @staticmethod
     def first(platform: Platform) -> Placement:
-        """All in the first region of its kind."""
+        """Return the placement of all sections in the first region of their kind."""
         flash = dict.fromkeys(FLASH_SECTIONS, platform.flash.name)
         ram = dict.fromkeys(RAM_SECTIONS, platform.ram.name)
         return Placement({**flash, **ram}, platform.ram.name)
 
     @staticmethod
     def of(program: Program, toolchain: Toolchain) -> Placement:
-        """Where a session puts a program; the program is compiled and linked for that.
+        """Return where a session puts a program, which is compiled and linked for that.
 
         Raises:
             ToolchainError: its C does not compile or link.

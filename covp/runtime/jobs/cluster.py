@@ -108,7 +108,7 @@ class Cluster(Jobs[Given, Result]):
         future.add_done_callback(lambda done: self._fetchers.submit(self._fetch, number, done))
 
     def _fetch(self, number: int, future: Any) -> None:
-        """In a thread of its own."""
+        """Put the result of a call into the queue (called in a thread of its own)."""
         try:
             outcome, seconds = future.result()
             self._results.put((number, outcome, seconds))
@@ -149,7 +149,7 @@ class Cluster(Jobs[Given, Result]):
 
 
 def _demand_workers(client: Any, address: str) -> None:
-    """Raises DeviceError: there is no worker, or one has another covp."""
+    """Raise DeviceError if there is no worker, or one has another covp."""
     try:
         client.wait_for_workers(1, timeout=_ANSWER)
     except TimeoutError:
@@ -173,13 +173,13 @@ _children: dict[tuple[str, int], Child] = {}
 
 
 def call_here(coordinator: str, content: bytes, argument: bytes) -> tuple[Outcome, float]:
-    """A task for a worker: a call, done by a child process of this thread, and its seconds."""
+    """Do a call on a worker, in a child process of this thread; also return its seconds."""
     child = _children.setdefault((coordinator, threading.get_ident()), Child())
     started = time.monotonic()
     return child.call(content, argument), time.monotonic() - started
 
 
 def end_children(coordinator: str) -> None:
-    """For a worker: end the work for a coordinator that goes."""
+    """End the work for a coordinator that is gone (called on a worker)."""
     for key in [key for key in _children if key[0] == coordinator]:
         _children.pop(key).close()

@@ -82,7 +82,7 @@ class Processes(Jobs[Given, Result]):
         self._threads.submit(self._run, number, pickle.dumps(argument))
 
     def _run(self, number: int, argument: bytes) -> None:
-        """In a thread; there are as many as children."""
+        """Do a call in an idle child (called in a thread; there are as many as children)."""
         child = self._idle.get()
         started = time.monotonic()
         try:
