@@ -151,7 +151,7 @@ def _other(
     against: Against | Program,
     built: tuple[Any, BuildOptions, dict[str, Any]],
 ) -> Bench | None:
-    """The other side; None: the reference."""
+    """Return the other side; None: the reference."""
     if isinstance(against, Program):
         return _named(Bench(against, bench.device, bench.toolchain), "the other program")
     program, value = bench.program, against.value
@@ -179,7 +179,7 @@ def _named(bench: Bench, what: str) -> Bench:
 
 
 def _finding(trial: Trial, number: int, sample: Sample) -> Finding:
-    """What a trial shows, as it was found."""
+    """Return the finding of a trial, as it was found."""
     layer = trial.bench.program.layers[trial.position]
     found = Finding(
         kind=trial.kind,
@@ -218,7 +218,7 @@ def _with_difference(
 
 
 def _of_inference(bench: Bench, samples: Sequence[Sample]) -> Finding | None:
-    """Where each layer alone is right: whether an inference, as the program runs them, is."""
+    """Check an inference as the program runs it, where each layer alone is right."""
     for number, sample in enumerate(samples, 1):
         if sample.states:
             continue

@@ -1,4 +1,4 @@
-"""Where two builds of one layer part: the first store in which their executions are not alike."""
+"""The first diverging store of two builds of one layer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ELSEWHERE = np.int64(1) << 40
 
 
 def parting_of_arena(trial: Trial, other: Bench, position: int) -> Cause | None:
-    """The first store to the arena that the other build does not make alike.
+    """Find the first store to the arena that the other build does not make alike.
 
     Compilers order stores as they like, so it compares what each byte is given in turn. A byte that
     is not stored to as often in both is left out: a compiler may drop a store that is not read.
@@ -59,7 +59,7 @@ def _spot(bench: Bench, trace: Trace, key: int) -> Spot:
 
 
 def parting_of_steps(trial: Trial, other: Bench, position: int) -> Cause | None:
-    """The first store of any kind in which two builds part, local variables included.
+    """Find the first store of any kind in which two builds part, local variables included.
 
     Both are to be compiled without optimization by one compiler, so that each assignment is a
     store. Addresses are alike whatever they are: functions may lie elsewhere.

@@ -56,14 +56,14 @@ class Trial:
         return self.bench.tensors.image(self.position, self.values, self.fill)
 
     def got(self) -> Array:
-        """The tensor after the layer. Raises DeviceFault, AcceleratorError."""
+        """Run the layer and return the tensor. Raises DeviceFault, AcceleratorError."""
         after = self.bench.run(self.position, self.image)
         return content(after, self.bench.tensors.places[self.tensor])
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What layers are compared with.
+    """The reference that layers are compared with.
 
     Attributes:
         other: a program on another device or from another compiler; None: the reference.
@@ -74,8 +74,7 @@ class Comparison:
     ulps: int = 0
 
     def law(self, got: Array, wanted: Array) -> NDArray[np.intp]:
-        """Flat indices of the elements that differ: to the bit between two builds, by the rule of
-        `covp.graph.equality` beside the reference."""
+        """Find the elements that differ, by flat index: to the bit, or by `covp.graph.equality`."""
         if self.other is None:
             return differences(got, wanted)
         return differing(got, wanted, self.ulps)
@@ -99,7 +98,7 @@ class Walk:
         self._others = {t.name: i for i, layer in enumerate(writers) for t in layer.outputs}
 
     def first_wrong(self, sample: Sample) -> Trial | None:
-        """The first layer that is wrong; None where all are right.
+        """Find the first layer that is wrong; None if all are right.
 
         Args:
             sample: inputs and states before the inference.
@@ -129,7 +128,7 @@ class Walk:
         values: dict[str, Array],
         expected: Mapping[str, Array],
     ) -> Trial | None:
-        """What is wrong with a layer's outputs, or with tensors that it must not change."""
+        """Say what is wrong with a layer's outputs, or with tensors that it must not change."""
         bench, law = self.bench, self.comparison.law
         for tensor in bench.program.layers[position].outputs:
             beside = self._beside(tensor.name, values)
@@ -152,7 +151,7 @@ class Walk:
     def _beside(
         self, name: str, values: Mapping[str, Array]
     ) -> tuple[Array, tuple[Bench, int]] | None:
-        """A tensor as the other build computes it, from the same inputs; None without one."""
+        """Compute a tensor by the other build, from the same inputs; None without one."""
         other, position = self.comparison.other, self._others.get(name)
         if other is None or position is None:
             return None
@@ -160,7 +159,7 @@ class Walk:
         return content(after, other.tensors.places[name]), (other, position)
 
     def _of_the_wrong_one(self, trial: Trial, got: Array, expected: Array | None) -> Trial:
-        """The trial of the build that does not agree with the reference, where one of two does."""
+        """Return the trial of the build that does not agree with the reference, if one of two does."""
         if trial.other is None or expected is None:
             return trial
         assert trial.wanted is not None

@@ -173,7 +173,7 @@ FORMS: tuple[Form, ...] = (
 
 
 def usual_form(case: Case, number: int) -> Case | None:
-    """A case in one of the `FORMS`; None where it is so already."""
+    """Return a case in one of the `FORMS`; None if it is so already."""
     changed: Case | None
     if isinstance(case, ChainCase):
         changed = refitted(case, [FORMS[number](part) for part in case.parts])
