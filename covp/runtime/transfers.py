@@ -62,19 +62,19 @@ class MeteredDevice:
         return self.device.abilities
 
     def read(self, address: int, size: int) -> bytes:
-        """Read memory and count it; see `LowLevelDevice.read`."""
+        """See `LowLevelDevice.read`; counts the bytes too."""
         self._reads += 1
         self._bytes_read += size
         return self.device.read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
-        """Write memory and count it; see `LowLevelDevice.write`."""
+        """See `LowLevelDevice.write`; counts the bytes too."""
         self._writes += 1
         self._bytes_written += len(data)
         self.device.write(address, data)
 
     def execute(self, entry: int, stop: int, timeout: float | None = None) -> Stop:
-        """Execute and count it; see `LowLevelDevice.execute`."""
+        """See `LowLevelDevice.execute`; counts the execution too."""
         self._executes += 1
         self.busy = True
         try:
@@ -83,5 +83,5 @@ class MeteredDevice:
             self.busy = False
 
     def reset(self) -> None:
-        """Reset the device; see `LowLevelDevice.reset`."""
+        """See `LowLevelDevice.reset`."""
         self.device.reset()

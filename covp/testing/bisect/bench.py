@@ -113,7 +113,7 @@ class Bench(Closing):
         return Bench(program, "virtual", self.toolchain, only=position)
 
     def infer(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Run an inference as the program drives it, from the initial states; return the outputs."""
+        """Run an inference as the program drives it, from initial states; return the outputs."""
         program = self.program
         with Session(program.platform, self.device, self.toolchain) as session:
             result = session.load(program).run(*inputs)
@@ -181,7 +181,7 @@ class Bench(Closing):
     def stack_at(
         self, position: int, image: bytes, number: int, everywhere: bool = False
     ) -> tuple[str, ...]:
-        """Return the functions active at a store of `traced`, innermost first: "function (file.c:12)".
+        """Return the functions active at a store of `traced`, innermost first.
 
         Args:
             position, image, everywhere: as for `traced`.

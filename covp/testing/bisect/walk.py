@@ -159,7 +159,7 @@ class Walk:
         return content(after, other.tensors.places[name]), (other, position)
 
     def _of_the_wrong_one(self, trial: Trial, got: Array, expected: Array | None) -> Trial:
-        """Return the trial of the build that does not agree with the reference, if one of two does."""
+        """Return the trial of the build that differs from the reference, if one of two does."""
         if trial.other is None or expected is None:
             return trial
         assert trial.wanted is not None

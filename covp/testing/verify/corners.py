@@ -43,7 +43,7 @@ def corners(kind: str, limits: Sequence[int]) -> Iterator[Case]:
 
 
 def _windows(kind: str, limits: Sequence[int]) -> Iterator[ConvCase]:
-    """Yield the largest kernels, strides, dilations and paddings, of which each side has its own."""
+    """Yield the largest kernels, strides, dilations and paddings, each side with its own."""
     for n in limits:
         yield ConvCase(kind, size=(2, n), kernel=(1, n), same=True)
         yield ConvCase(kind, size=(n, 2), kernel=(n, 1), bias=True)
