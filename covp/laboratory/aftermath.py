@@ -104,7 +104,7 @@ def place_of(one: NDArray[Any], other: NDArray[Any]) -> tuple[str, Any, Any]:
     return text, left[at].item(), right[at].item()
 
 
-def judged(call: Aftermath, expected: Any) -> str:
+def find_failure(call: Aftermath, expected: Any) -> str:
     """Say what is wrong with a ``call``, "" if it is as ``expected`` (a result or a function)."""
     if not callable(expected):
         right = bool(call.result == expected)

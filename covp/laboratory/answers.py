@@ -12,7 +12,7 @@ from covp.hardware.clock import Event
 from covp.hardware.clock_view import ClockView
 from covp.hardware.observer import Observer, RegisterAccess
 from covp.hardware.peripheral import Peripheral
-from covp.laboratory.aftermath import Aftermath, judged
+from covp.laboratory.aftermath import Aftermath, find_failure
 from covp.laboratory.inside import Span, copies, emulator_of, inside
 from covp.laboratory.kernel import Kernel
 
@@ -188,4 +188,4 @@ def _failure(
         return f"it returns {result}, no error"
     if time == "never":
         return ""  # it ends, and that is all that is known
-    return judged(Aftermath.of(driver, result, given, ()), expected)
+    return find_failure(Aftermath.of(driver, result, given, ()), expected)

@@ -19,8 +19,8 @@ from covp.laboratory.drawing import as_arguments, explore
 from covp.laboratory.inside import copies
 from covp.laboratory.kernel import Kernel
 from covp.laboratory.meter import Figure, Meter
-from covp.laboratory.moves import Arguments, array_of, moved
-from covp.laboratory.parting import parting
+from covp.laboratory.moves import Arguments, array_of, mutate_arguments
+from covp.laboratory.parting import find_divergence
 
 _MOST_MOVES = 3
 _SIMPLER = 600
@@ -180,7 +180,7 @@ def _pairs(
     chance = random.Random(draw(st.integers(0, 2**16)))
     made = one
     for _ in range(moves):
-        made = moved(made, other, chance)
+        made = mutate_arguments(made, other, chance)
     return one, made
 
 
@@ -256,7 +256,7 @@ def _assign(old: Arguments, new: Arguments) -> None:
 
 def _reported(meter: Meter, pair: tuple[Arguments, Arguments]) -> TimeDifference:
     counts = meter(pair[0]), meter(pair[1])
-    where = parting(meter, *pair)
+    where = find_divergence(meter, *pair)
     shown = [text(tuple(array_of(a) if array_of(a) is not None else a for a in p)) for p in pair]
     if sum(map(len, shown)) > _LONG:
         shown = ["one input", f"another one, which differs in {_differences(meter, *pair)}"]

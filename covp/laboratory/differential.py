@@ -18,7 +18,7 @@ from covp.errors import CovpError, DeviceFault, ToolchainError, UsageError
 from covp.laboratory.buffers import Buffer
 from covp.laboratory.kernel import Kernel, Value
 from covp.laboratory.outcome import RESULT, Divergence, Outcome, divergence, result_array
-from covp.laboratory.passed import contents, copied, take_over
+from covp.laboratory.passed import contents, copy_arguments, take_over
 from covp.laboratory.target import Target
 from covp.runtime.session import Session
 from covp.runtime.signature import Signature
@@ -171,7 +171,7 @@ class Variants(Closing):
         if self.reference is not None:
             outcomes[REFERENCE] = self._expected(arguments)
         for name, kernel in self.kernels.items():
-            copies = copied(arguments)
+            copies = copy_arguments(arguments)
             try:
                 result = kernel(*copies)
             except DeviceFault as fault:
@@ -195,7 +195,7 @@ class Variants(Closing):
     def _expected(self, arguments: Sequence[Any]) -> Outcome:
         """Compute the outcome with the reference."""
         assert self.reference is not None
-        signature, copies = self._signature, copied(arguments)
+        signature, copies = self._signature, copy_arguments(arguments)
         plain = [c.array if isinstance(c, Buffer) else c for c in copies]
         result = self.reference(*plain)
         outcome = _outcome(signature, result, copies)

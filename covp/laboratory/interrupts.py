@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from covp.base.arguments import demand, demand_count
 from covp.errors import KernelError, UsageError
-from covp.laboratory.aftermath import Aftermath, judged, place_of, same
+from covp.laboratory.aftermath import Aftermath, find_failure, place_of, same
 from covp.laboratory.handlers import Handler
 from covp.laboratory.inside import emulator_of
 from covp.laboratory.interrupt_bench import LIMIT, InterruptBench, InterruptedCall
@@ -113,7 +113,7 @@ def check_interrupts(
     chosen = (variables, line, priority, limit)
     with _bench(kernel, arguments, handler, *chosen) as bench:
         length = bench.length()
-        judge: Judge = functools.partial(judged, expected=expected)
+        judge: Judge = functools.partial(find_failure, expected=expected)
         if expected is None:
             judge = _serial(bench, length)
         tried = 0

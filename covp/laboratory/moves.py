@@ -1,4 +1,4 @@
-"""`moved`: an example changed at random into one that a strategy could have drawn as well.
+"""`mutate_arguments`: change an example into one that a strategy could have drawn as well.
 
 Elements come from the example itself or from another one that was drawn, at any place of the same
 argument, or of another argument of the same type and shape; or they are numbers between such
@@ -29,7 +29,7 @@ def array_of(argument: Any) -> Array | None:
     return argument if isinstance(argument, np.ndarray) else None
 
 
-def moved(arguments: Arguments, other: Arguments, chance: random.Random) -> Arguments:
+def mutate_arguments(arguments: Arguments, other: Arguments, chance: random.Random) -> Arguments:
     """Copy an example with one of its arguments changed.
 
     Args:

@@ -74,13 +74,13 @@ def divergence(left: Outcome, right: Outcome, ulps: int) -> Divergence | None:
 
     Args:
         left, right: of the same function; what only one of them has is not compared.
-        ulps: as for `differing`.
+        ulps: as for `find_differences`.
     """
     for name, array in left.values.items():
         other = right.values.get(name)
         if other is None:
             continue
-        wrong = differing(array, other, ulps)
+        wrong = find_differences(array, other, ulps)
         if wrong.size:
             index = tuple(int(i) for i in np.unravel_index(wrong[0], array.shape))
             texts = (_text(array[index]), _text(other[index]))
@@ -88,7 +88,7 @@ def divergence(left: Outcome, right: Outcome, ulps: int) -> Divergence | None:
     return None
 
 
-def differing(left: NDArray[Any], right: NDArray[Any], ulps: int = 0) -> NDArray[np.intp]:
+def find_differences(left: NDArray[Any], right: NDArray[Any], ulps: int = 0) -> NDArray[np.intp]:
     """Return flat indices of the elements that differ.
 
     Args:

@@ -1,4 +1,4 @@
-"""`parting`: find the first diverging instruction of two calls of a kernel."""
+"""`find_divergence`: find the first diverging instruction of two calls of a kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Here(BaseException):
     """Ends a call whose rest is not of interest."""
 
 
-def parting(meter: Meter, one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
+def find_divergence(meter: Meter, one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
     """Find the last instruction that two calls both execute: "function+0x12 (file.c:7)".
 
     With the function of known source that has called it, where it is not the kernel itself.

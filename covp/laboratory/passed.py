@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.laboratory.buffers import Buffer
-from covp.laboratory.outcome import differing
+from covp.laboratory.outcome import find_differences
 
 
-def copied(arguments: Sequence[Any]) -> list[Any]:
+def copy_arguments(arguments: Sequence[Any]) -> list[Any]:
     """Copy arrays and dictionaries; what occurs twice is one copy.
 
     Args:
@@ -70,7 +70,7 @@ def take_over(argument: Any, copy: Any) -> None:
 
     Args:
         argument: of a kernel.
-        copy: of `copied`.
+        copy: of `copy_arguments`.
     """
     _take_over(argument, copy, set())
 
@@ -79,7 +79,7 @@ def _take_over(argument: Any, copy: Any, met: set[int]) -> None:
     if isinstance(argument, Buffer):
         argument, copy = argument.array, copy.array
     if isinstance(argument, np.ndarray):
-        if differing(argument, copy).size:
+        if find_differences(argument, copy).size:
             argument[...] = copy
     elif isinstance(argument, dict) and id(argument) not in met:
         met.add(id(argument))

@@ -17,7 +17,7 @@ from covp.laboratory.drawing import as_arguments, explore
 from covp.laboratory.inside import copies
 from covp.laboratory.kernel import Kernel
 from covp.laboratory.meter import Figure, Meter
-from covp.laboratory.moves import Arguments, array_of, moved
+from covp.laboratory.moves import Arguments, array_of, mutate_arguments
 
 _KEPT = 24
 """Inputs that the search goes on from."""
@@ -139,7 +139,7 @@ class _Search:
         made = self.kept[int(len(self.kept) * chance.random() ** 2)][1]  # better ones more often
         other = chance.choice(self.kept)[1] if chance.random() < 0.5 else chance.choice(self._drawn)
         for _ in range(chance.choice(_MOVES)):
-            made = moved(made, other, chance)
+            made = mutate_arguments(made, other, chance)
         return made
 
     def _try(self, arguments: Arguments) -> int:

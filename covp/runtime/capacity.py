@@ -1,4 +1,4 @@
-"""`advised`: the error of a program that does not fit, with what would help."""
+"""`add_advice`: the error of a program that does not fit, with what would help."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SMALLEST_STACK = 512
 _SHOWN = 3
 
 
-def advised(error: CapacityError, program: Program) -> CapacityError:
+def add_advice(error: CapacityError, program: Program) -> CapacityError:
     """Return the error with what would help added to its text.
 
     Args:

@@ -9,7 +9,7 @@ from covp.chip.platform_file import Platform
 from covp.codegen.program import Program
 from covp.compilers.toolchain import Toolchain, split_sources
 from covp.errors import CapacityError
-from covp.runtime.capacity import advised
+from covp.runtime.capacity import add_advice
 from covp.runtime.image import place_runtime, runtime_exports, runtime_library
 from covp.runtime.linking import (
     FLASH_SECTIONS,
@@ -103,4 +103,4 @@ def place_program(
             symbols=symbols,
         )
     except CapacityError as error:
-        raise advised(error, program) from None
+        raise add_advice(error, program) from None

@@ -36,11 +36,11 @@ class Branch:
         return bool(self.taken) + bool(self.untaken)
 
     def __add__(self, other: Branch) -> Branch:
-        taken, untaken = added(self.taken, other.taken), added(self.untaken, other.untaken)
+        taken, untaken = add_known(self.taken, other.taken), add_known(self.untaken, other.untaken)
         return replace(self, taken=taken, untaken=untaken)
 
 
-def added(one: int | None, other: int | None) -> int | None:
+def add_known(one: int | None, other: int | None) -> int | None:
     """Add ``one`` and the ``other`` count, as far as they are known."""
     return one if other is None else other if one is None else one + other
 

@@ -178,7 +178,7 @@ class Jobs(Owned, Generic[Given, Result]):
 _Item = TypeVar("_Item")
 
 
-def taken(results: queue.SimpleQueue[_Item], seconds: float | None) -> list[_Item]:
+def take_all(results: queue.SimpleQueue[_Item], seconds: float | None) -> list[_Item]:
     """Take all that a queue has: at least one item, or none after ``seconds``."""
     found = []
     try:

@@ -69,12 +69,12 @@ class Raised(CovpError):
         return Raised(f"internal error: {text}")
 
 
-def packed(work: Callable[[Any], Any]) -> bytes:
+def pack(work: Callable[[Any], Any]) -> bytes:
     """Pack work for a child, with what is registered here."""
     return pickle.dumps((Registered.here(), pickle.dumps(work)))
 
 
-def _unpacked(content: bytes) -> Callable[[Any], Any]:
+def _unpack(content: bytes) -> Callable[[Any], Any]:
     registered, work = pickle.loads(content)
     registered.register()  # the work may be made of it
     found: Callable[[Any], Any] = pickle.loads(work)
@@ -100,7 +100,7 @@ class Child(Owned):
         """Call the work with an argument; if the process ends, the error is `Died`.
 
         Args:
-            content: the work, `packed`; it is loaded once.
+            content: the work, `pack`; it is loaded once.
             argument: pickled.
         """
         status = 0
@@ -145,7 +145,7 @@ class Child(Owned):
                 raise DeviceError("a worker process was closed")
             self._is_busy = True
             if self._process is None or self._connection is None:
-                self._process, self._connection = _started()
+                self._process, self._connection = _start()
             return self._process, self._connection
 
     def _forget(self) -> None:
@@ -156,7 +156,7 @@ class Child(Owned):
             self._is_busy = False
 
 
-def _started() -> tuple[subprocess.Popen[bytes], Connection]:
+def _start() -> tuple[subprocess.Popen[bytes], Connection]:
     """Start a fresh Python process, which copies no threads or handles of this one."""
     ours, theirs = multiprocessing.Pipe()
     with theirs:
@@ -188,7 +188,7 @@ def serve(number: int) -> None:
                 content, work = other, None
             outcome: Outcome
             try:
-                work = work or _unpacked(content)
+                work = work or _unpack(content)
                 outcome = work(pickle.loads(argument)), None
             except CovpError as error:
                 outcome = None, error

@@ -17,8 +17,8 @@ from importlib.metadata import version
 from typing import Any
 
 from covp.errors import DeviceError, UsageError
-from covp.runtime.jobs.base import Given, Jobs, Lost, Result, taken
-from covp.runtime.jobs.child import Child, Outcome, packed
+from covp.runtime.jobs.base import Given, Jobs, Lost, Result, take_all
+from covp.runtime.jobs.child import Child, Outcome, pack
 
 distributed: Any = importlib.import_module("distributed")  # its types differ by version
 
@@ -41,7 +41,7 @@ class Cluster(Jobs[Given, Result]):
     def __init__(self, work: Callable[[Given], Result], scheduler: str) -> None:
         super().__init__()
         self._name = f"covp-{uuid.uuid4().hex[:12]}"
-        self._content, self._scheduler = packed(work), scheduler
+        self._content, self._scheduler = pack(work), scheduler
         self._starts = 0
         self._results: queue.SimpleQueue[tuple[int, Outcome, float] | BaseException] = (
             queue.SimpleQueue()
@@ -119,7 +119,7 @@ class Cluster(Jobs[Given, Result]):
             self._results.put(error)
 
     def _ended(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
-        found = taken(self._results, seconds)
+        found = take_all(self._results, seconds)
         for each in found:
             if isinstance(each, BaseException):
                 raise self._gone(each) from None

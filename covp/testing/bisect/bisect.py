@@ -33,8 +33,8 @@ from covp.graph.graph import Graph
 from covp.testing.bisect.against import Against, built_by_file
 from covp.testing.bisect.bench import Bench
 from covp.testing.bisect.finding import Finding, Verdict
-from covp.testing.bisect.narrowed import narrowed
-from covp.testing.bisect.shrink import SECONDS, shrunk
+from covp.testing.bisect.narrowed import find_cause
+from covp.testing.bisect.shrink import SECONDS, shrink_inputs
 from covp.testing.bisect.walk import Comparison, Trial, Walk
 from covp.testing.bisect.written_test import write_test
 
@@ -104,14 +104,14 @@ def bisect(
             if trial is not None:
                 finding = _finding(trial, number, each)
                 report(f"{finding.lines[0]}; looking for its origin")
-                finding = replace(finding, cause=narrowed(trial))
+                finding = replace(finding, cause=find_cause(trial))
                 if folder != "":
                     report("making its inputs small")
                     where = platform or program.platform.name
                     name = where.name if isinstance(where, Platform) else where
                     target = Path(folder or f"bisect_{program.name}")
                     finding = replace(
-                        finding, test=write_test(shrunk(trial, seconds), target, name)
+                        finding, test=write_test(shrink_inputs(trial, seconds), target, name)
                     )
                 break
         if finding is None and other is None:

@@ -1,4 +1,4 @@
-"""`narrowed`: from a wrong layer to a function and a line, in the most telling way."""
+"""`find_cause`: from a wrong layer to a function and a line, in the most telling way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from covp.testing.bisect.walk import Trial
 PLAIN = "-O0"
 
 
-def narrowed(trial: Trial) -> Cause:
+def find_cause(trial: Trial) -> Cause:
     """Find the cause of a wrong layer.
 
     The line is most exact without optimization, so the layer is compiled that way, too; where it is

@@ -134,15 +134,15 @@ def origin(trial: Trial, got: NDArray[Any], steps: bool = False) -> Cause:
     last = trace.last()
     keys = last[wrong_bytes(trial, got)]
     if (keys >= 0).any():
-        return described(trial, trace, int(keys[keys >= 0].min()), "store", steps)
+        return describe_store(trial, trace, int(keys[keys >= 0].min()), "store", steps)
     place = bench.tensors.places[trial.tensor]
     near = int(last[place.offset : place.offset + place.nbytes].max())
     if near < 0:
         return Cause("not written", None, note="nothing stores to the tensor")
-    return described(trial, trace, near, "not written")
+    return describe_store(trial, trace, near, "not written")
 
 
-def described(
+def describe_store(
     trial: Trial,
     trace: Trace,
     key: int,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from covp.testing.bisect.bench import Bench
 from covp.testing.bisect.masters import MasterStore
-from covp.testing.bisect.origin import Cause, Spot, described
+from covp.testing.bisect.origin import Cause, Spot, describe_store
 from covp.testing.bisect.trace import Bytes, Trace
 from covp.testing.bisect.walk import Trial
 
@@ -39,7 +39,7 @@ def parting_of_arena(trial: Trial, other: Bench, position: int) -> Cause | None:
     if not different.size:
         return None
     at = different[np.argmin(first.keys[different])]
-    cause = described(trial, mine, int(first.keys[at]), "store")
+    cause = describe_store(trial, mine, int(first.keys[at]), "store")
     return replace(cause, other=_spot(other, theirs, int(second.keys[at])))
 
 

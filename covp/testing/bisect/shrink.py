@@ -1,4 +1,4 @@
-"""`shrunk`: the same wrong layer with as many elements of its inputs as possible set to zero."""
+"""`shrink_inputs`: set as many elements of a wrong layer's inputs to zero as possible."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Shrunk:
     elements: int
 
 
-def shrunk(trial: Trial, seconds: float = SECONDS) -> Shrunk:
+def shrink_inputs(trial: Trial, seconds: float = SECONDS) -> Shrunk:
     """Set elements of the layer's inputs to zero as long as the trial stays wrong.
 
     Zero is the real number: the zero point of a quantized tensor. It halves the parts that it sets

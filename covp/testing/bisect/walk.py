@@ -13,7 +13,7 @@ from covp.errors import AcceleratorError, DeviceFault
 from covp.evaluation.check import lowered_tensors
 from covp.evaluation.sample import Sample
 from covp.graph.equality import differences
-from covp.laboratory.outcome import differing
+from covp.laboratory.outcome import find_differences
 from covp.testing.bisect.bench import Bench
 from covp.testing.bisect.tensors import FILL, content
 
@@ -77,7 +77,7 @@ class Comparison:
         """Find the elements that differ, by flat index: to the bit, or by `covp.graph.equality`."""
         if self.other is None:
             return differences(got, wanted)
-        return differing(got, wanted, self.ulps)
+        return find_differences(got, wanted, self.ulps)
 
 
 class Walk:
@@ -143,9 +143,9 @@ class Walk:
                 return self._of_the_wrong_one(trial, got, expected.get(tensor.name))
         for name in bench.tensors.kept(position):
             place = bench.tensors.places[name]
-            if name in values and differing(content(after, place), values[name]).size:
+            if name in values and find_differences(content(after, place), values[name]).size:
                 return Trial(bench, position, dict(values), "overwritten tensor", name,
-                             values[name], differing)  # fmt: skip
+                             values[name], find_differences)  # fmt: skip
         return None
 
     def _beside(

@@ -112,7 +112,7 @@ def sibling(case: Any) -> Any:
     return case
 
 
-def refitted(chain: ChainCase, parts: Sequence[Layer]) -> ChainCase | None:
+def refit(chain: ChainCase, parts: Sequence[Layer]) -> ChainCase | None:
     """Fit a chain of other layers to the same wires: readers get their writers' shapes.
 
     None where some do not fit one another.
@@ -130,7 +130,7 @@ def refitted(chain: ChainCase, parts: Sequence[Layer]) -> ChainCase | None:
     return replace(chain, parts=tuple(new))
 
 
-def fitted(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
+def fit_part(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
     """Replace a part of a chain by another layer; None where the others cannot fit it.
 
     What it reads gets the shapes that it wants, what reads it those that it has. Where the layer
@@ -151,7 +151,7 @@ def fitted(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
 
     write(number)
     parts[number] = with_room(parts[number]) if not _reads(chain, number) else parts[number]
-    return refitted(chain, parts)
+    return refit(chain, parts)
 
 
 def _saturated(case: Any) -> Any:

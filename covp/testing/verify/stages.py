@@ -22,7 +22,7 @@ from covp.errors import AcceleratorError, UsageError
 from covp.testing import Case, Layer
 from covp.testing.verify.averages import AVERAGE, averages, averages_in
 from covp.testing.verify.borders import borders
-from covp.testing.verify.chain import ChainCase, fitted
+from covp.testing.verify.chain import ChainCase, fit_part
 from covp.testing.verify.corners import corners
 from covp.testing.verify.designs import designs
 from covp.testing.verify.drawing import drawn_cases
@@ -175,7 +175,7 @@ class Stages:
 
 def _at(sample: ChainCase, number: int, layers: Iterable[Case]) -> Iterator[Case]:
     """Yield a chain with each of the layers in one of its places."""
-    made = (fitted(sample, number, layer) for layer in layers if isinstance(layer, Layer))
+    made = (fit_part(sample, number, layer) for layer in layers if isinstance(layer, Layer))
     yield from (chain for chain in made if chain is not None)
 
 
