@@ -35,7 +35,7 @@ class Aftermath:
     def of(
         kernel: Kernel, result: Value, arguments: tuple[Any, ...], names: Iterable[str] | None
     ) -> Aftermath:
-        """What a call has left.
+        """Collect what a call has left.
 
         Args:
             kernel: that was called.
@@ -48,7 +48,7 @@ class Aftermath:
         return Aftermath(result, arguments, {name: _variable(kernel, name) for name in wanted})
 
     def parts(self, kernel: Kernel) -> dict[str, NDArray[Any]]:
-        """Everything of a call of ``kernel`` to compare, by the name that it has in messages."""
+        """Return all that is compared of a call of ``kernel``, by its name in messages."""
         found: dict[str, NDArray[Any]] = {}
         if self.result is not None:
             found["the result"] = np.array(self.result)
@@ -60,7 +60,7 @@ class Aftermath:
 
 
 def variables(kernel: Kernel) -> list[str]:
-    """The names of the variables of the module of ``kernel``."""
+    """Return the names of the variables of the module of ``kernel``."""
     image = kernel.function.module.image
     blocks = [image.blocks[name] for name in RAM_SECTIONS if name in image.blocks]
     return sorted(
@@ -86,12 +86,12 @@ def _array(argument: Any) -> NDArray[Any] | None:
 
 
 def same(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Whether ``one`` value and the ``other`` have the same bits."""
+    """Return whether ``one`` value and the ``other`` have the same bits."""
     return one.tobytes() == other.tobytes()
 
 
 def place_of(one: NDArray[Any], other: NDArray[Any]) -> tuple[str, Any, Any]:
-    """The first element in which ``one`` value and the ``other`` differ.
+    """Find the first element in which ``one`` value and the ``other`` differ.
 
     Its index as "[3]" ("" of a single value), and both elements.
     """
@@ -104,8 +104,8 @@ def place_of(one: NDArray[Any], other: NDArray[Any]) -> tuple[str, Any, Any]:
     return text, left[at].item(), right[at].item()
 
 
-def judged(call: Aftermath, expected: Any) -> str:
-    """What is wrong with a ``call``, "" where it is as ``expected``: a result, or a function."""
+def find_failure(call: Aftermath, expected: Any) -> str:
+    """Say what is wrong with a ``call``, "" if it is as ``expected`` (a result or a function)."""
     if not callable(expected):
         right = bool(call.result == expected)
         return "" if right else f"it returns {call.result}, not {expected}"

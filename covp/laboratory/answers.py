@@ -12,7 +12,7 @@ from covp.hardware.clock import Event
 from covp.hardware.clock_view import ClockView
 from covp.hardware.observer import Observer, RegisterAccess
 from covp.hardware.peripheral import Peripheral
-from covp.laboratory.aftermath import Aftermath, judged
+from covp.laboratory.aftermath import Aftermath, find_failure
 from covp.laboratory.inside import Span, copies, emulator_of, inside
 from covp.laboratory.kernel import Kernel
 
@@ -53,11 +53,11 @@ class _AnswerClock(ClockView, Observer):
         return event
 
     def wait_until(self, cycle: int) -> int:
-        """A model that skips ahead to its answer does not know when that is: the core polls."""
+        """Return when to continue; 0, so that the core polls, while an answer is outstanding."""
         return 0 if self._outstanding else super().wait_until(cycle)
 
     def accessed(self, access: RegisterAccess) -> None:
-        """An access is over: the answers that come at once."""
+        """Give the answers that are due at once, after an access."""
         while self._due and access.peripheral is self._peripheral:
             event = self._due.pop(0)
             if not event.cancelled:
@@ -171,7 +171,7 @@ def _failure(
     errors: Sequence[Any],
     limit: int,
 ) -> str:
-    """What is wrong with a call, "" where nothing is."""
+    """Call the driver and say what is wrong with the call, "" if nothing is."""
     given = copies(arguments)
 
     def body(span: Span) -> None:
@@ -188,4 +188,4 @@ def _failure(
         return f"it returns {result}, no error"
     if time == "never":
         return ""  # it ends, and that is all that is known
-    return judged(Aftermath.of(driver, result, given, ()), expected)
+    return find_failure(Aftermath.of(driver, result, given, ()), expected)

@@ -23,7 +23,7 @@ _STORED = ("calls", *TITLES)
 
 @dataclass
 class Baseline:
-    """What a baseline file holds: by kernel, then by test id, figure to number."""
+    """The content of a baseline file: by kernel, then by test id, figure to number."""
 
     toolchain: str = ""
     tests: dict[KernelKey, dict[str, dict[str, int]]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Change:
 
     @property
     def percent(self) -> float:
-        """By how much it grew; less than 0: it became better."""
+        """Growth in percent; negative if the figure became better."""
         if self.old == 0:
             return math.inf if self.new else 0.0
         return 100 * (self.new - self.old) / self.old
@@ -63,7 +63,7 @@ class Change:
 
 
 def changes(before: Baseline, results: Results, key: KernelKey) -> list[Change]:
-    """For each figure of a kernel the change in the test where it is worst.
+    """Return for each figure of a kernel the change in the test where it is worst.
 
     A test counts if it is in both; its instructions and cycles if it makes as many calls as before.
     """
@@ -85,7 +85,7 @@ def _changes_of(test: str, old: dict[str, int], new: dict[str, int]) -> Iterator
 
 
 def other_work(before: Baseline, results: Results, key: KernelKey) -> int:
-    """In how many tests of both a kernel is called more or less often than before."""
+    """Count the tests of both in which a kernel is called more or less often than before."""
     old = before.tests.get(key, {})
     return sum(
         old[test].get("calls") != figures.stored().get("calls")
@@ -97,7 +97,7 @@ def other_work(before: Baseline, results: Results, key: KernelKey) -> int:
 def regressions(
     before: Baseline, results: Results, threshold: float
 ) -> dict[KernelKey, list[Change]]:
-    """The kernels with figures that are worse by more than ``threshold`` percent."""
+    """Return the kernels with figures that are worse by more than ``threshold`` percent."""
     found = {}
     for key in sorted(results.tests):
         worse = [c for c in changes(before, results, key) if c.percent > threshold]
@@ -107,7 +107,7 @@ def regressions(
 
 
 def read_baseline(path: Path) -> Baseline:
-    """The baseline in a file. Raises UsageError with one line."""
+    """Read the baseline in a file. Raises UsageError with one line."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -119,7 +119,7 @@ def read_baseline(path: Path) -> Baseline:
 
 def _parsed(content: Any, path: Path) -> Baseline:
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-        raise UsageError(f'{path}: is no baseline of kernels: "schema" must be "{SCHEMA}"')
+        raise UsageError(f'{path}: not a baseline of kernels: "schema" must be "{SCHEMA}"')
     baseline = Baseline(str(content.get("toolchain", "")))
     for kernel, platforms in _object(content.get("kernels"), "kernels", path).items():
         for platform, tests in _object(platforms, kernel, path).items():
@@ -140,14 +140,14 @@ def _checked(figures: dict[str, Any], test: str, path: Path) -> dict[str, int]:
     for name, value in figures.items():
         if name not in _STORED or type(value) is not int or value < 0:
             raise UsageError(
-                f"{path}: {test}: {name!r:.40} is no figure of a kernel; known are "
+                f"{path}: {test}: {name!r:.40} is not a figure of a kernel; known are "
                 f"{', '.join(_STORED)}, integers of at least 0"
             )
     return figures
 
 
 def baseline_text(baseline: Baseline) -> str:
-    """The content of a baseline's file."""
+    """Return the content of a baseline's file."""
     kernels: dict[str, dict[str, dict[str, str]]] = {}
     for key, by_test in baseline.tests.items():
         tests = {test: json.dumps(figures, sort_keys=True) for test, figures in by_test.items()}
@@ -158,7 +158,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 
 def _nested(value: dict[str, Any] | str, depth: int) -> str:
-    """JSON text with sorted keys; strings are JSON already."""
+    """Format as JSON text with sorted keys; strings are JSON already."""
     if isinstance(value, str):
         return value
     pad = " " * depth

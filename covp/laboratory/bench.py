@@ -34,14 +34,14 @@ class TestSession(Session):
         return module
 
     def close(self) -> None:
-        """Refused, as other tests use it, too. Raises UsageError."""
+        """Refuse, as other tests use the session too. Raises UsageError."""
         __tracebackhide__ = True
         raise UsageError("covp_session is closed by pytest; open a covp.Session(...) of your own")
 
 
 @dataclass
 class _Mark:
-    """What the bench is put back to: what was loaded, on the bus, and the device's state.
+    """A state that the bench can return to: what was loaded, on the bus, and the device's state.
 
     ``use`` tells whether the bench has been used since it was in that state.
     """
@@ -84,7 +84,7 @@ class Bench:
     # -- kernels ------------------------------------------------------------------------------
 
     def module(self, key: SourceKey) -> Module:
-        """The module of a C file or text, compiled and loaded once.
+        """Return the module of a C file or text, compiled and loaded once.
 
         Raises:
             ToolchainError: it does not compile.
@@ -97,7 +97,7 @@ class Bench:
         return self._kernels[key]
 
     def leave(self, keys: set[SourceKey]) -> None:
-        """These modules are not in use any more: they give way where others do not fit."""
+        """Mark these modules as unused: they are unloaded where others do not fit."""
         self._idle |= keys
 
     def _load(self, key: SourceKey) -> Module:
@@ -120,13 +120,13 @@ class Bench:
     # -- going back ---------------------------------------------------------------------------
 
     def mark(self, level: object) -> None:
-        """`back` goes back to the state of now for this level: a file, a test, its examples."""
+        """Save the present state for `back` to a level: a file, a test, its examples."""
         now = self._use()
         same = [mark for mark in (self._opened, *self._marks.values()) if mark.use == now]
         self._marks[level] = same[-1] if same else self._marked()
 
     def forget(self, level: object) -> None:
-        """`mark` does not hold any more."""
+        """Drop the state that `mark` saved."""
         self._marks.pop(level, None)
 
     def back(self, level: object) -> None:
@@ -154,7 +154,7 @@ class Bench:
         return _Mark(images, peripherals, self.session.timeout, state, self._use())
 
     def _use(self) -> object:
-        """Another value after each use of the device."""
+        """Return a value that is another one after each use of the device."""
         return self.session.io.transfers, len(self.session.images), self._peripherals()
 
     def _peripherals(self) -> frozenset[str]:
@@ -173,7 +173,7 @@ class Bench:
                 hardware.detach(name)
 
     def _keep_kernels(self, mark: _Mark) -> None:
-        """Modules of kernels that were loaded since the mark belong to it, as they were loaded."""
+        """Add modules of kernels loaded since the mark to it, in the state as loaded."""
         new = [image for image in self.session.images if image not in mark.images]
         for image in new:
             write_image(self.session.io, image.elf)
@@ -188,5 +188,5 @@ class Bench:
                     self.session.io.write(section.address, content)
 
     def close(self) -> None:
-        """Let the device go."""
+        """Refuse, as other tests use the session too. Raises UsageError."""
         Session.close(self.session)

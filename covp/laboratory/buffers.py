@@ -59,7 +59,7 @@ class Buffer:
 
     @classmethod
     def of(cls, array: NDArray[Any], name: str) -> Buffer:
-        """``Buffer(array, name)``, sooner. Raises UsageError: not an array of numbers."""
+        """Make ``Buffer(array, name)`` faster. Raises UsageError: not an array of numbers."""
         if array.dtype not in _PASSED:
             _check_dtype(array.dtype)
         buffer = cls.__new__(cls)
@@ -68,13 +68,13 @@ class Buffer:
         return buffer
 
     def with_array(self, array: NDArray[Any]) -> Buffer:
-        """The same placement for another array."""
+        """Return the same placement for another array."""
         written, scratch = self.written, self.scratch
         return Buffer(array, self.name, self.alignment, self.offset, written, scratch)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of its elements."""
+        """Type of its elements."""
         return self.array.dtype
 
     @property
@@ -84,29 +84,29 @@ class Buffer:
 
     @property
     def content(self) -> bytes:
-        """What the device's memory holds before the call."""
+        """Bytes that the device's memory holds before the call."""
         return self.array.tobytes() if self.written else _NO_CONTENT * self.nbytes
 
     @property
     def value_bytes(self) -> bytes:
-        """Of each byte whether it is part of a value, 0 or 1; b"": all are."""
+        """For each byte 1 if it is part of a value, else 0; b"" if all are."""
         return bytes_of_members(self.array.dtype) * self.array.size
 
     @property
     def address(self) -> int:
-        """Of its first byte. Raises UsageError: it has one during a call only."""
+        """Address of its first byte. Raises UsageError outside a call."""
         if self._address is None:
             raise UsageError("a buffer has an address during a call of a kernel only")
         return self._address
 
     @property
     def is_placed(self) -> bool:
-        """Whether it has an address."""
+        """Return whether it has an address."""
         return self._address is not None
 
     @property
     def members(self) -> Iterable[tuple[Buffer, bool]]:
-        """Of a structure, the buffers that its pointers lead to, and whether they are const."""
+        """Buffers that the pointers of a structure lead to, each with whether it is const."""
         return ()
 
     @property
@@ -121,7 +121,7 @@ class Buffer:
         return address, self.nbytes, self.alignment, self.offset
 
     def place(self, address: int | None) -> None:
-        """It lies at an address from now on; None: nowhere."""
+        """Set its address; None: it has none."""
         self._address = address
 
     def fetch(self, session: Resident) -> None:
@@ -135,7 +135,7 @@ class Buffer:
 
 
 def bytes_of_members(dtype: np.dtype[Any]) -> bytes:
-    """Of each byte of a structure whether a member has it, 0 or 1; b"" of numbers."""
+    """Return for each byte of a structure 1 if a member covers it, else 0; b"" for numbers."""
     if dtype.fields is None:
         return b""
     found = bytearray(dtype.itemsize)

@@ -62,7 +62,7 @@ class StructLayout:
 
 @lru_cache(maxsize=256)
 def read_layout(elf: bytes, name: str) -> StructLayout:
-    """The structure of a name that an ELF file with DWARF (-g) uses.
+    """Return the layout of a structure by its name in an ELF file with DWARF (-g).
 
     Args:
         elf: the file.
@@ -107,7 +107,7 @@ def _target(die: Any) -> Any:
 
 
 def _resolved(die: Any) -> Any:
-    """Through typedefs and qualifiers."""
+    """Follow typedefs and qualifiers to the type itself."""
     while die is not None and die.tag in _THROUGH:
         die = _target(die)
     return die

@@ -19,7 +19,7 @@ _Key = tuple[tuple[int, int, int], ...]
 
 @dataclass(frozen=True)
 class _Plan:
-    """Where buffers of some sizes lie.
+    """The addresses of buffers of certain sizes.
 
     Attributes:
         gaps: the free memory that it was made for.
@@ -77,7 +77,7 @@ class CallMemory:
         return plan.workspace
 
     def release(self, buffers: Sequence[Buffer]) -> None:
-        """The call is over: the buffers have no place any more."""
+        """Take their places from the buffers, after the call."""
         sanitizer = self._session.sanitizer
         for buffer in buffers:
             if sanitizer is not None and buffer.is_placed:
@@ -85,7 +85,7 @@ class CallMemory:
             buffer.place(None)
 
     def _planned(self, buffers: Sequence[Buffer]) -> _Plan:
-        """A plan, as the session's allocator places them one by one."""
+        """Plan the addresses, as the session's allocator places the buffers one by one."""
         ram, blocks = self._ram, list[Block]()
         try:
             for one in buffers:

@@ -27,7 +27,7 @@ _RISCV_FLAGS = 0x1F
 
 
 def kept_registers(device: Emulator) -> dict[str, int]:
-    """The present values of the registers that a function has to keep, by name."""
+    """Return the present values of the registers that a function has to keep, by name."""
     found = {name: int(device.core.engine.reg_read(id)) for name, id in _kept_ids(device).items()}
     if "fpscr" in found:
         found["fpscr"] &= _FPSCR_MODES
@@ -35,7 +35,7 @@ def kept_registers(device: Emulator) -> dict[str, int]:
 
 
 def _kept_ids(device: Emulator) -> dict[str, int]:
-    """Unicorn's numbers of the registers that a function has to keep, by name."""
+    """Return Unicorn's numbers of the registers that a function has to keep, by name."""
     core = device.core.core
     isa = ARCHITECTURES[core.architecture]
     modes = "fpscr" if core.architecture == "arm" else "frm"
@@ -44,13 +44,13 @@ def _kept_ids(device: Emulator) -> dict[str, int]:
 
 
 def _scratch_ids(device: Emulator) -> tuple[int, ...]:
-    """Those of general registers that hold nothing when a function is entered."""
+    """Return Unicorn's numbers of general registers that are undefined at a function's entry."""
     isa = ARCHITECTURES[device.core.core.architecture]
     return tuple(register_id(isa.name, name) for name in isa.scratch)
 
 
 def _fill_flags(device: Emulator, chance: random.Random) -> None:
-    """Random values for the flags, which hold nothing when a function is entered, either."""
+    """Write random values to the flags, which are undefined at a function's entry too."""
     engine, core = device.core.engine, device.core.core
     if core.architecture == "arm":
         engine.reg_write(register_id("arm", "apsr_nzcvqg"), chance.getrandbits(32) & _APSR_FLAGS)

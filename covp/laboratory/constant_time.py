@@ -19,8 +19,8 @@ from covp.laboratory.drawing import as_arguments, explore
 from covp.laboratory.inside import copies
 from covp.laboratory.kernel import Kernel
 from covp.laboratory.meter import Figure, Meter
-from covp.laboratory.moves import Arguments, array_of, moved
-from covp.laboratory.parting import parting
+from covp.laboratory.moves import Arguments, array_of, mutate_arguments
+from covp.laboratory.parting import find_divergence
 
 _MOST_MOVES = 3
 _SIMPLER = 600
@@ -64,7 +64,7 @@ class ConstantTime(int):
     def __new__(
         cls, count: int, of: Figure, examples: int, one_way: tuple[str, ...]
     ) -> ConstantTime:
-        """See the attributes."""
+        """Make the number with its attributes."""
         self = super().__new__(cls, count)
         self.of, self.examples, self.one_way = of, examples, one_way
         return self
@@ -152,7 +152,7 @@ def constant_time(
 
 
 def _one_way(seen: Coverage | None) -> tuple[str, ...]:
-    """The branches, by line, of which one of the two ways was taken each time."""
+    """Return the branches, by line, of which one of the two ways was taken each time."""
     data = CoverageData() if seen is None else seen.data
     return tuple(
         f"{_file_name(name, name in data.texts)}:{line}"
@@ -163,7 +163,7 @@ def _one_way(seen: Coverage | None) -> tuple[str, ...]:
 
 
 def _file_name(path: str, is_text: bool) -> str:
-    """As faults have it: code that was given as text is told by its content in the data alone."""
+    """Return the name of a file in faults: of code given as text, without its content's key."""
     stem = Path(path).stem.rpartition("-")[0] if is_text else Path(path).stem
     return stem + Path(path).suffix
 
@@ -172,7 +172,7 @@ def _file_name(path: str, is_text: bool) -> str:
 def _pairs(
     draw: st.DrawFn, strategy: st.SearchStrategy[Arguments], mutate: bool
 ) -> tuple[Arguments, Arguments]:
-    """Two inputs, the second one often made from the first."""
+    """Draw two inputs, the second one often made from the first."""
     one, other = draw(strategy), draw(strategy)
     moves = draw(st.integers(0, _MOST_MOVES)) if mutate else 0
     if not moves:
@@ -180,7 +180,7 @@ def _pairs(
     chance = random.Random(draw(st.integers(0, 2**16)))
     made = one
     for _ in range(moves):
-        made = moved(made, other, chance)
+        made = mutate_arguments(made, other, chance)
     return one, made
 
 
@@ -190,7 +190,7 @@ def _shrunk(
     found: tuple[Arguments, Arguments],
     seed: int,
 ) -> tuple[Arguments, Arguments]:
-    """The simplest pair: by Hypothesis, then by making the second one like the first."""
+    """Find the simplest pair: by Hypothesis, then by making the second one like the first."""
 
     def compare(pair: tuple[Arguments, Arguments]) -> None:
         if meter(pair[0]) != meter(pair[1]):
@@ -212,7 +212,7 @@ def _shrunk(
 
 
 def _nearer(one: Arguments, other: Arguments) -> Iterator[tuple[Arguments, Arguments]]:
-    """Pairs with fewer differences than the present one, and then with fewer values."""
+    """Yield pairs with fewer differences than the present one, and then with fewer values."""
     for position in range(len(one)):
         left, right = array_of(one[position]), array_of(other[position])
         if left is None or right is None or left.shape != right.shape:
@@ -235,7 +235,7 @@ def _parts(size: int) -> Iterator[slice]:
 def _with(
     one: Arguments, other: Arguments, position: int, part: slice, value: Any
 ) -> tuple[Arguments, Arguments]:
-    """Copies in which a part of an argument is alike: both a value, or that of the first one."""
+    """Copy both with a part of an argument alike: ``value``, or that of the first one."""
     changed = copies(one), copies(other)
     left, right = array_of(changed[0][position]), array_of(changed[1][position])
     assert left is not None and right is not None
@@ -256,7 +256,7 @@ def _assign(old: Arguments, new: Arguments) -> None:
 
 def _reported(meter: Meter, pair: tuple[Arguments, Arguments]) -> TimeDifference:
     counts = meter(pair[0]), meter(pair[1])
-    where = parting(meter, *pair)
+    where = find_divergence(meter, *pair)
     shown = [text(tuple(array_of(a) if array_of(a) is not None else a for a in p)) for p in pair]
     if sum(map(len, shown)) > _LONG:
         shown = ["one input", f"another one, which differs in {_differences(meter, *pair)}"]
@@ -269,7 +269,7 @@ def _reported(meter: Meter, pair: tuple[Arguments, Arguments]) -> TimeDifference
 
 
 def _differences(meter: Meter, one: Arguments, other: Arguments) -> str:
-    """The arguments that differ, by name; of arrays the first element."""
+    """Return the arguments that differ, by name; of arrays the first element."""
     found = []
     for parameter, left, right in zip(meter.kernel.signature.parameters, one, other, strict=True):
         a, b = array_of(left), array_of(right)

@@ -18,7 +18,7 @@ from covp.errors import CovpError, DeviceFault, ToolchainError, UsageError
 from covp.laboratory.buffers import Buffer
 from covp.laboratory.kernel import Kernel, Value
 from covp.laboratory.outcome import RESULT, Divergence, Outcome, divergence, result_array
-from covp.laboratory.passed import contents, copied, take_over
+from covp.laboratory.passed import contents, copy_arguments, take_over
 from covp.laboratory.target import Target
 from covp.runtime.session import Session
 from covp.runtime.signature import Signature
@@ -137,7 +137,7 @@ class Variants(Closing):
             self._open = self._open.pop_all()
 
     def _check_number(self) -> None:
-        """Raises where there is nothing to compare."""
+        """Raise an error where there is nothing to compare."""
         if len(self.kernels) + (self.reference is not None) < 2:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in self.missing.items())
             if reasons:
@@ -171,7 +171,7 @@ class Variants(Closing):
         if self.reference is not None:
             outcomes[REFERENCE] = self._expected(arguments)
         for name, kernel in self.kernels.items():
-            copies = copied(arguments)
+            copies = copy_arguments(arguments)
             try:
                 result = kernel(*copies)
             except DeviceFault as fault:
@@ -193,9 +193,9 @@ class Variants(Closing):
         return next(iter(self.kernels.values())).signature
 
     def _expected(self, arguments: Sequence[Any]) -> Outcome:
-        """What the reference makes of the arguments."""
+        """Compute the outcome with the reference."""
         assert self.reference is not None
-        signature, copies = self._signature, copied(arguments)
+        signature, copies = self._signature, copy_arguments(arguments)
         plain = [c.array if isinstance(c, Buffer) else c for c in copies]
         result = self.reference(*plain)
         outcome = _outcome(signature, result, copies)
@@ -216,7 +216,7 @@ class Variants(Closing):
         return Outcome({**shapes, **given})
 
     def _compare(self, outcomes: dict[str, Outcome]) -> None:
-        """Raises Difference for the first variant that does not agree with the first one."""
+        """Raise Difference for the first variant that does not agree with the first one."""
         (first, wanted), *others = outcomes.items()
         same, different, found = [first], [], None
         for name, outcome in others:
@@ -243,7 +243,7 @@ class Variants(Closing):
 
 
 def differ(source: str | Path, function: str, *arguments: Any, **how: Any) -> Value:
-    """One example on several variants: ``differ("dot.c", "dot", a, b, 3, flags=[(), ("-O3",)])``.
+    """Run one example on variants: ``differ("dot.c", "dot", a, b, 3, flags=[(), ("-O3",)])``.
 
     Args:
         source, function, how: as for `Variants`; its sessions are closed afterwards.
@@ -261,7 +261,7 @@ def differ(source: str | Path, function: str, *arguments: Any, **how: Any) -> Va
 
 
 def _outcome(signature: Signature, result: Any, arguments: Sequence[Any]) -> Outcome:
-    """What a call left: its result, and its arrays and dictionaries but const arrays."""
+    """Return what a call left: its result, and its arrays and dictionaries but const arrays."""
     values: dict[str, NDArray[Any]] = {}
     array = None if result is None else result_array(result, signature.result)
     if array is not None:

@@ -53,7 +53,7 @@ def explore(
 
 
 def as_arguments(inputs: Any) -> st.SearchStrategy[tuple[Any, ...]]:
-    """A strategy of the arguments of calls, from what users give as ``inputs``.
+    """Make a strategy of the arguments of calls, from what users give as ``inputs``.
 
     Raises:
         UsageError: neither a strategy nor a tuple of strategies and values.

@@ -15,12 +15,12 @@ _SETTINGS = "_hypothesis_internal_use_settings"
 
 
 def is_random(test: object) -> bool:
-    """Whether the test function is one of Hypothesis' (``@given``)."""
+    """Return whether the test function is one of Hypothesis' (``@given``)."""
     return hasattr(test, "hypothesis") and "hypothesis" in sys.modules
 
 
 def _explicit(function: Any) -> int:
-    """How many examples of a test come from ``@example``; they run before those that are drawn."""
+    """Count the examples of a test from ``@example``; they run before those that are drawn."""
     settings = getattr(function, _SETTINGS, None)
     phases = [phase.name for phase in settings.phases] if settings is not None else []
     return len(getattr(function, _EXPLICIT, ())) if "explicit" in phases else 0
@@ -34,7 +34,7 @@ class LastFailure:
         self._failed: tuple[Callable[..., Any], dict[str, Any]] | None = None
 
     def keep(self, function: Callable[..., Any], named: dict[str, Any]) -> None:
-        """``function``, the test without ``@given``, failed with these arguments, ``named``."""
+        """Keep the failed ``function`` (without ``@given``) and its arguments ``named``."""
         self._failed = function, named
 
     @property
@@ -54,7 +54,7 @@ class LastFailure:
 def each_example(
     test: Any, node_id: str, before: Callable[[bool], None], failure: LastFailure
 ) -> Iterator[None]:
-    """A context in which ``before`` is called at the start of each example.
+    """Call ``before`` at the start of each example, in this context.
 
     `hypothesis.inner_test` is what Hypothesis' documentation gives plugins for that ("Custom
     function execution").
@@ -93,7 +93,7 @@ def each_example(
 
 
 def _with_time_to_compile(settings: Any) -> Any:
-    """No deadline, unless the test or the profile has one of its own.
+    """Remove the deadline, unless the test or the profile has one of its own.
 
     The first example that needs a kernel compiles it, which takes seconds; the same example is
     fast when it is repeated, and Hypothesis would take that for an unreliable test. A method runs

@@ -1,4 +1,4 @@
-"""What kernels cost in tests: counted call by call, kept by test, sent in the reports of pytest."""
+"""Costs of kernels in tests: counted by call, kept by test, sent in the reports of pytest."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Figures:
         self.cycles = _sum(self.cycles, other.cycles)
 
     def stored(self) -> dict[str, int]:
-        """The figures that are the same on every run, as far as they are known."""
+        """Return the figures that are the same on every run, as far as they are known."""
         values = {"code_bytes": self.code_bytes}
         if self.fixed_calls:
             values["calls"] = self.fixed_calls
@@ -77,7 +77,7 @@ def _most(first: int | None, second: int | None) -> int | None:
 
 @dataclass(frozen=True, order=True)
 class KernelKey:
-    """Which kernel: "file.c::function" and the name of the device that it ran on."""
+    """A kernel, "file.c::function", and the name of the device that it ran on."""
 
     kernel: str
     platform: str
@@ -97,7 +97,7 @@ class Recorder:
         self._current: dict[KernelKey, Figures] | None = None
 
     def begin(self, fixed: bool) -> None:
-        """The body of a test begins: calls count from now on."""
+        """Begin to count calls, at the start of a test's body."""
         self._current, self.fixed = {}, fixed
 
     def count(self, key: KernelKey, code_bytes: int, cost: CallCost) -> None:
@@ -109,7 +109,7 @@ class Recorder:
             figures.add(cost, self.fixed)
 
     def end(self) -> dict[KernelKey, Figures]:
-        """The body of the test is over: what it called."""
+        """Stop counting at the end of a test's body, and return what it called."""
         found, self._current = self._current or {}, None
         return found
 
@@ -129,7 +129,7 @@ class Results:
             by_test[test] = Figures(**values)
 
     def total(self, key: KernelKey) -> Figures:
-        """A kernel's figures of all tests together."""
+        """Add up a kernel's figures of all tests."""
         first, *rest = self.tests[key].values()
         total = Figures(**asdict(first))
         for figures in rest:
@@ -138,6 +138,6 @@ class Results:
 
 
 def payload(toolchain: str, found: dict[KernelKey, Figures]) -> dict[str, Any]:
-    """Figures as plain data, which pytest-xdist can send with a report."""
+    """Pack figures as plain data, which pytest-xdist can send with a report."""
     rows = [[key.kernel, key.platform, asdict(figures)] for key, figures in sorted(found.items())]
     return {"toolchain": toolchain, "rows": rows}

@@ -36,7 +36,7 @@ class Benches:
         self._entered: set[object] = set()
 
     def bench(self, target: Target) -> Bench:
-        """The session on a target, opened when it is first used. Raises CovpError."""
+        """Return the session on a target, opened when it is first used. Raises CovpError."""
         from covp.laboratory.bench import Bench
 
         if target not in self._open:
@@ -47,7 +47,7 @@ class Benches:
         return self._open[target]
 
     def enter(self, node: pytest.Item | pytest.Collector) -> None:
-        """What happens from now on is of this node alone: it is undone when its fixtures are gone.
+        """Undo what happens from now on when the fixtures of this node are gone.
 
         Called before the first fixture of a test, class or file, and before a test's body.
         """
@@ -62,23 +62,23 @@ class Benches:
         self.forget(node)
 
     def mark(self, level: object) -> None:
-        """See `Bench.mark`."""
+        """Save the present state of all benches for `back` to this level."""
         for bench in self._open.values():
             bench.mark(level)
 
     def back(self, level: object) -> None:
-        """See `Bench.back`."""
+        """Return all benches to the state that `mark` saved for this level."""
         with one_line():
             for bench in self._open.values():
                 bench.back(level)
 
     def forget(self, level: object) -> None:
-        """See `Bench.forget`."""
+        """Drop the states that `mark` saved for this level."""
         for bench in self._open.values():
             bench.forget(level)
 
     def covered(self) -> str:
-        """The coverage of all sessions as JSON, for `CoverageData.from_json`; "": not counted."""
+        """Return the coverage of all sessions as JSON for `CoverageData.from_json`, or ""."""
         counted = [bench.coverage for bench in self._open.values() if bench.coverage is not None]
         if not counted:
             return ""
@@ -94,7 +94,7 @@ class Benches:
 
 
 def benches(config: pytest.Config) -> Benches:
-    """Those of this run."""
+    """Return the benches of this run."""
     found = config.pluginmanager.get_plugin(NAME)
     assert isinstance(found, Benches)
     return found
@@ -102,7 +102,7 @@ def benches(config: pytest.Config) -> Benches:
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """An error of covp is the test's error, without covp's own frames."""
+    """Report an error of covp as the test's error, without covp's own frames."""
     __tracebackhide__ = True
     try:
         yield
@@ -113,7 +113,7 @@ def one_line() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def covp_device(request: pytest.FixtureRequest) -> Target:
-    """What the test runs on: `platform` and `device`; each of `--covp-platform` in turn."""
+    """Return the target of the test (`platform`, `device`); each of `--covp-platform` in turn."""
     chosen = getattr(request, "param", benches(request.config).options.targets[0])
     with one_line():
         return chosen if isinstance(chosen, Target) else Target.parse(chosen)
@@ -121,7 +121,7 @@ def covp_device(request: pytest.FixtureRequest) -> Target:
 
 @pytest.fixture(scope="session")
 def covp_session(request: pytest.FixtureRequest, covp_device: Target) -> Session:
-    """A `covp.Session` on `covp_device`, open for all tests and put back between them."""
+    """Return a `covp.Session` on `covp_device`, open for all tests and put back between them."""
     with one_line():
         return benches(request.config).bench(covp_device).session
 
@@ -130,7 +130,7 @@ def covp_session(request: pytest.FixtureRequest, covp_device: Target) -> Session
 def kernel(
     request: pytest.FixtureRequest, covp_device: Target, covp_session: Session
 ) -> Iterator[Callable[..., Any]]:
-    """`kernel("file.c", "function", flags=(), include=())`: a C function that takes arrays."""
+    """Load a C function that takes arrays: `kernel("file.c", "function", flags=(), include=())`."""
     from covp.laboratory.kernel_loader import KernelLoader
 
     mine = benches(request.config)

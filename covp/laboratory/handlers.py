@@ -112,15 +112,15 @@ class Handler:
             self._write("MSTATUS", self._read("MSTATUS") | _MSTATUS_MIE)
 
     def request(self) -> None:
-        """The interrupt comes as soon as the core lets it in."""
+        """Request the interrupt; it comes as soon as the core lets it in."""
         self.interrupts.pulse(self._line)
 
     def is_line(self, line: int) -> bool:
-        """Whether a line is the one of this interrupt."""
+        """Return whether ``line`` is the one of this interrupt."""
         return line == self._line
 
     def masks(self) -> dict[str, int]:
-        """What keeps interrupts out now, by the name of the register."""
+        """Return the masks that keep interrupts out now, by the name of the register."""
         if not isinstance(self.interrupts, Nvic):
             return {"mstatus.MIE": self._read("MSTATUS") & _MSTATUS_MIE}
         names = _ARM_MASKS[:1] if self._device.core.core.isa.is_armv6m else _ARM_MASKS
@@ -137,7 +137,7 @@ class Handler:
             del session.exports[_HANDLER]
 
     def _trampoline(self, module: Module) -> str:
-        """RISC-V: what mtvec points to. A function with the attribute interrupt needs no frame."""
+        """Write the code that mtvec points to (RISC-V); an interrupt function needs no frame."""
         core = self._device.core.core
         code = module.image.elf.symbols[self._name]
         whole = self._device.board.read(code.address, code.size)

@@ -73,7 +73,7 @@ class _Divided(LowLevelDevice):
 
 
 def emulator_of(kernel: Kernel) -> Emulator:
-    """The device of a kernel. Raises UsageError: its execution cannot be divided."""
+    """Return the device of a kernel. Raises UsageError: its execution cannot be divided."""
     device = kernel.session.device.abilities.emulator
     if device is None:
         raise UsageError(
@@ -87,7 +87,7 @@ def emulator_of(kernel: Kernel) -> Emulator:
 def inside(
     kernel: Kernel, body: Callable[[Span], None], limit: int | None = None
 ) -> Iterator[None]:
-    """In this context calls of the kernel are made by ``body``, which ends them at the span's end.
+    """Let ``body`` make calls of the kernel in this context, to the end of the span.
 
     Args:
         kernel: on a virtual device.
@@ -108,7 +108,7 @@ def inside(
 
 
 def copies(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments whose arrays are copies; the same array twice is the same copy twice."""
+    """Copy the arrays among arguments; the same array twice is the same copy twice."""
     made: dict[int, Any] = {}
     for argument in arguments:
         if id(argument) in made:

@@ -72,7 +72,7 @@ class InterruptBench:
         self.kernel.session.restore(self._snapshot)
 
     def call(self, body: Callable[[Span], None]) -> Aftermath:
-        """A call from the first state; ``body`` executes the kernel.
+        """Call the kernel in the first state; ``body`` executes it.
 
         Raises:
             KernelError: it returns with interrupts masked, or does not keep a register.
@@ -100,14 +100,14 @@ class InterruptBench:
                 )
 
     def alone(self) -> Aftermath:
-        """A call without an interrupt."""
+        """Call the kernel without an interrupt."""
         return self.call(self._count)
 
     def _count(self, span: Span) -> None:
         self._instructions = span.finish(span.start, self._limit).instructions or 0
 
     def length(self) -> int | None:
-        """Instructions of the call without an interrupt; None: it does not end."""
+        """Count instructions of the call without an interrupt; None: it does not end."""
         before = self.device.core.counter.trace()
         try:
             self.alone()
@@ -121,7 +121,7 @@ class InterruptBench:
         return self._instructions
 
     def waiting_from(self) -> int:
-        """Of a call that does not end the instructions up to where it only repeats itself."""
+        """Count the instructions of an endless call up to where it only repeats itself."""
         seen: dict[tuple[int, ...], list[int]] = {}
         found: int | None = None
 
@@ -153,7 +153,7 @@ class InterruptBench:
         return found
 
     def run(self, boundary: int) -> InterruptedCall:
-        """A call with an interrupt at a ``boundary``.
+        """Call the kernel with an interrupt at a ``boundary``.
 
         Raises:
             KernelError: it faults, or does not end.
@@ -189,7 +189,7 @@ class InterruptBench:
         )
 
     def _awake(self, run: Callable[[], int]) -> int:
-        """The pc after a run, also where the core sleeps until the interrupt comes."""
+        """Return the pc after a run, also where the core sleeps until the interrupt comes."""
         try:
             return run()
         except DeviceFault as fault:
@@ -198,7 +198,7 @@ class InterruptBench:
             return self.device.core.read_register("pc") & ~1
 
     def where(self, boundary: int) -> str:
-        """A ``boundary`` in words."""
+        """Describe a ``boundary`` in words."""
         places: list[int] = []
 
         def look(span: Span) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from covp.base.arguments import demand, demand_count
 from covp.errors import KernelError, UsageError
-from covp.laboratory.aftermath import Aftermath, judged, place_of, same
+from covp.laboratory.aftermath import Aftermath, find_failure, place_of, same
 from covp.laboratory.handlers import Handler
 from covp.laboratory.inside import emulator_of
 from covp.laboratory.interrupt_bench import LIMIT, InterruptBench, InterruptedCall
@@ -113,7 +113,7 @@ def check_interrupts(
     chosen = (variables, line, priority, limit)
     with _bench(kernel, arguments, handler, *chosen) as bench:
         length = bench.length()
-        judge: Judge = functools.partial(judged, expected=expected)
+        judge: Judge = functools.partial(find_failure, expected=expected)
         if expected is None:
             judge = _serial(bench, length)
         tried = 0
@@ -152,7 +152,7 @@ def _bench(
 
 
 def _place(kernel: Kernel, handler: str | Function) -> tuple[Module, str]:
-    """The module and name of a handler."""
+    """Return the module and name of a handler."""
     if isinstance(handler, str):
         return kernel.function.module, handler
     if handler.module.session is not kernel.session:
@@ -178,7 +178,7 @@ Judge = Callable[[InterruptedCall], str]
 
 
 def _serial(bench: InterruptBench, length: int | None) -> Judge:
-    """The interrupt has to look as if it had come before the call, or after it."""
+    """Demand that the interrupt looks as if it had come before the call, or after it."""
     first = bench.run(0)
     references = {"before": first, "after": first if length is None else bench.run(length)}
     alone = None if length is None else bench.alone()
@@ -194,7 +194,7 @@ def _serial(bench: InterruptBench, length: int | None) -> Judge:
 
 
 def _difference(kernel: Kernel, call: Aftermath, allowed: dict[str, Aftermath]) -> str:
-    """What a call leaves that none of the allowed ones leaves; "" where it is as one of them."""
+    """Say what a call leaves that none of the allowed ones leaves; "" if it is as one of them."""
     got = call.parts(kernel)
     differing: dict[str, dict[str, NDArray[Any]]] = {}
     for when, outcome in allowed.items():
@@ -215,7 +215,7 @@ def _difference(kernel: Kernel, call: Aftermath, allowed: dict[str, Aftermath]) 
 def _unlike(
     name: str, got: dict[str, NDArray[Any]], allowed: dict[str, dict[str, NDArray[Any]]]
 ) -> str:
-    """A part that is as in none of the allowed outcomes."""
+    """Describe a part that is as in none of the allowed outcomes."""
     found = {when: place_of(got[name], one[name]) for when, one in allowed.items()}
     if "without" in found:
         place, is_, right = found["without"]

@@ -55,22 +55,22 @@ class Kernel:
 
     @property
     def session(self) -> Resident:
-        """Where it runs."""
+        """Session that it runs in."""
         return self.function.module.session
 
     @property
     def signature(self) -> Signature:
-        """Its C declaration."""
+        """C declaration of the function."""
         return self.function.signature
 
     @property
     def name(self) -> str:
-        """As in C."""
+        """Name of the function in C."""
         return self.signature.name
 
     @property
     def address(self) -> int:
-        """Of its first instruction."""
+        """Address of its first instruction."""
         return self.function.address
 
     @property
@@ -137,7 +137,7 @@ class Kernel:
         return result
 
     def _sorted(self, arguments: Sequence[Any]) -> tuple[list[Any], list[Buffer], list[Buffer]]:
-        """The arguments as the function takes them, its buffers, and those that it may change."""
+        """Return arguments as the function takes them, its buffers, and those it may change."""
         expected = self.signature.parameters
         if len(arguments) != len(expected):
             plural = "s" if len(expected) != 1 else ""
@@ -166,7 +166,7 @@ class Kernel:
         return passed, list(buffers.values()), changed
 
     def _struct(self, place: int, values: dict[str, Any]) -> Struct:
-        """A dictionary as the structure that a parameter points to."""
+        """Turn a dictionary into the structure that a parameter points to."""
         elf, parameter = self.function.module.image.elf.content, self.signature.parameters[place]
         pointee = parameter.type.pointee
         name = "" if pointee is None else pointee.name.split()[-1]
@@ -177,7 +177,7 @@ class Kernel:
     def _add_members(
         self, struct: Struct, buffers: dict[object, Buffer], changed: list[Buffer]
     ) -> None:
-        """What the pointers of a structure lead to is placed along with it."""
+        """Add what the pointers of a structure lead to, to be placed along with it."""
         struct.share(lambda one: buffers.setdefault(one.key, one))
         for member, is_const in struct.members:
             if not is_const and member not in changed:

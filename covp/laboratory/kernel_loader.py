@@ -27,7 +27,7 @@ class TestedKernel(Kernel):
         self._cached = bool(self.session.platform.caches)
 
     def __call__(self, *arguments: Any) -> Value:
-        """See `Kernel`."""
+        """Call the function and record what the call costs."""
         __tracebackhide__ = True
         try:
             result = super().__call__(*arguments)
@@ -65,7 +65,7 @@ class KernelLoader:
         flags: Sequence[str] = (),
         include: Sequence[str | Path] = (),
     ) -> Kernel:
-        """A C function; the same object for the same arguments.
+        """Load a C function; the same arguments give the same object.
 
         Args:
             source: path of a C file, relative to the test file, or C text (anything with a line
@@ -85,7 +85,7 @@ class KernelLoader:
             raise error.with_traceback(None) from None
 
     def close(self) -> None:
-        """The tests of the file are over."""
+        """Mark the kernels as unused, after the tests of the file."""
         self._bench.leave(self._used)
 
     def _found(

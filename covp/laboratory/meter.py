@@ -46,7 +46,7 @@ class Meter:
         ]
 
     def __call__(self, arguments: tuple[Any, ...]) -> int:
-        """The figure of one call.
+        """Call the kernel and return the figure of the call.
 
         Raises:
             UsageError: the device does not give the figure.

@@ -1,4 +1,4 @@
-"""`moved`: an example changed at random into one that a strategy could have drawn as well.
+"""`mutate_arguments`: change an example into one that a strategy could have drawn as well.
 
 Elements come from the example itself or from another one that was drawn, at any place of the same
 argument, or of another argument of the same type and shape; or they are numbers between such
@@ -23,14 +23,14 @@ Array = NDArray[Any]
 
 
 def array_of(argument: Any) -> Array | None:
-    """The array of an argument, None where it is none."""
+    """Return the array of an argument, None where it is none."""
     if isinstance(argument, Buffer):
         return argument.array
     return argument if isinstance(argument, np.ndarray) else None
 
 
-def moved(arguments: Arguments, other: Arguments, chance: random.Random) -> Arguments:
-    """A copy of an example with one of its arguments changed.
+def mutate_arguments(arguments: Arguments, other: Arguments, chance: random.Random) -> Arguments:
+    """Copy an example with one of its arguments changed.
 
     Args:
         arguments: the example.
@@ -82,7 +82,7 @@ def _shapes(arguments: Arguments) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Elements:
-    """What a move works on: the elements to change, and where others may come from.
+    """The elements that a move changes, and those that it may take others from.
 
     Attributes:
         own: changed in place.
@@ -100,7 +100,7 @@ class _Elements:
 
 
 def _part(size: int, chance: random.Random) -> slice:
-    """Everything, one element, the first ones, the last ones, or a range."""
+    """Draw a part: everything, one element, the first ones, the last ones, or a range."""
     start, end = sorted((chance.randrange(size + 1), chance.randrange(size + 1)))
     kind = chance.randrange(6)
     if kind == 0:
@@ -116,13 +116,13 @@ def _part(size: int, chance: random.Random) -> slice:
 
 
 def _from_other(e: _Elements) -> None:
-    """A part of the other example, where it is long enough."""
+    """Take a part of the other example, where it is long enough."""
     if e.part.stop <= e.other.size:
         e.own[e.part] = e.other[e.part]
 
 
 def _filled(e: _Elements) -> None:
-    """One value from the other example, or from this one."""
+    """Fill with one value from the other example, or from this one."""
     donor = e.other if e.chance.random() < 0.5 else e.own
     e.own[e.part] = donor[e.chance.randrange(donor.size)]
 
@@ -149,7 +149,7 @@ def _swapped(e: _Elements) -> None:
 
 
 def _nudged(e: _Elements) -> None:
-    """One element somewhat changed, within the range of both examples."""
+    """Change one element somewhat, within the range of both examples."""
     at = e.chance.randrange(e.own.size)
     old, other = e.own[at].item(), e.other[e.chance.randrange(e.other.size)].item()
     if e.own.dtype.kind in "iu":

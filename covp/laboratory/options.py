@@ -21,7 +21,7 @@ DEFAULT_PLATFORM = "riscv32"
 
 @dataclass(frozen=True)
 class Options:
-    """What the user chose.
+    """The options that the user chose.
 
     Attributes:
         targets: where kernels run, each once.
@@ -43,7 +43,7 @@ class Options:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Declare the options."""
+    """Declare the options of covp on ``parser``."""
     group = parser.getgroup("covp", "C kernels on emulated cores")
     group.addoption(
         "--covp-platform",
@@ -84,7 +84,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def read_options(config: pytest.Config) -> Options:
-    """The options of this run. Raises pytest.UsageError with one line."""
+    """Read the options of this run. Raises pytest.UsageError with one line."""
     try:
         options = Options(
             targets=_targets(config.getoption("--covp-platform")),
@@ -103,7 +103,7 @@ def read_options(config: pytest.Config) -> Options:
 
 
 def device_name(target: Target) -> str:
-    """The target in test ids and tables: a YAML file without folder and suffix."""
+    """Name the target in test ids and tables: a YAML file without folder and suffix."""
     path = Path(target.platform)
     name = path.stem if path.suffix in (".yaml", ".yml") else target.platform
     return str(Target(name, target.device))
@@ -119,7 +119,7 @@ def _targets(given: list[str] | None) -> tuple[Target, ...]:
 
 
 def _check_device(target: Target) -> None:
-    """Raises CovpError: there is no such platform or device."""
+    """Raise CovpError if there is no such platform or device."""
     from covp.chip.platform_file import load_platform
 
     load_platform(target.platform)
@@ -132,7 +132,7 @@ def _check_device(target: Target) -> None:
 
 
 def _output(config: pytest.Config, option: str) -> Path | None:
-    """The path of a file that is written at the end, in a folder that exists."""
+    """Return the path of a file that is written at the end, in a folder that exists."""
     text = config.getoption(option)
     if text is None:
         return None
@@ -173,7 +173,7 @@ def _demand_sense(options: Options) -> None:
 
 
 def missing_features(platform: Platform, wanted: tuple[str, ...]) -> list[str]:
-    """Those of some features that a platform's core has not got.
+    """List the wanted features that a platform's core has not got.
 
     Features are those of `covp.chip.cores.Core`, the extensions and profile of its instruction set
     and its architecture.

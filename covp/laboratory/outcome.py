@@ -1,4 +1,4 @@
-"""What one call of a kernel left behind, and where two of them differ."""
+"""The outcome of one call of a kernel, and where two of them differ."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Divergence:
 
 
 def result_array(value: object, kind: CType) -> NDArray[Any] | None:
-    """A function's result as an array of shape (); None for void and addresses, which may differ.
+    """Return a function's result as an array of shape (); None for void and addresses.
 
     Args:
         value: as `Kernel` returns it, or as a reference does.
@@ -70,17 +70,17 @@ def result_array(value: object, kind: CType) -> NDArray[Any] | None:
 
 
 def divergence(left: Outcome, right: Outcome, ulps: int) -> Divergence | None:
-    """The first element that differs, the result first; None where there is none.
+    """Find the first element that differs, the result first; None if there is none.
 
     Args:
         left, right: of the same function; what only one of them has is not compared.
-        ulps: as for `differing`.
+        ulps: as for `find_differences`.
     """
     for name, array in left.values.items():
         other = right.values.get(name)
         if other is None:
             continue
-        wrong = differing(array, other, ulps)
+        wrong = find_differences(array, other, ulps)
         if wrong.size:
             index = tuple(int(i) for i in np.unravel_index(wrong[0], array.shape))
             texts = (_text(array[index]), _text(other[index]))
@@ -88,8 +88,8 @@ def divergence(left: Outcome, right: Outcome, ulps: int) -> Divergence | None:
     return None
 
 
-def differing(left: NDArray[Any], right: NDArray[Any], ulps: int = 0) -> NDArray[np.intp]:
-    """Flat indices of the elements that differ.
+def find_differences(left: NDArray[Any], right: NDArray[Any], ulps: int = 0) -> NDArray[np.intp]:
+    """Return flat indices of the elements that differ.
 
     Args:
         left, right: of one shape and dtype.
@@ -105,7 +105,7 @@ def differing(left: NDArray[Any], right: NDArray[Any], ulps: int = 0) -> NDArray
 
 
 def _distance(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.uint64]:
-    """How many representable numbers floats are apart; zeros are one number."""
+    """Count how many representable numbers floats are apart; zeros are one number."""
     bits = 8 * left.dtype.itemsize
     signs, magnitudes = [], []
     for array in (left, right):

@@ -1,4 +1,4 @@
-"""`parting`: the instruction after which two calls of a kernel are no longer alike."""
+"""`find_divergence`: find the first diverging instruction of two calls of a kernel."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class _Here(BaseException):
     """Ends a call whose rest is not of interest."""
 
 
-def parting(meter: Meter, one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
-    """Where two calls part: "function+0x12 (file.c:7)", of the last instruction that both execute.
+def find_divergence(meter: Meter, one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
+    """Find the last instruction that two calls both execute: "function+0x12 (file.c:7)".
 
     With the function of known source that has called it, where it is not the kernel itself.
 
@@ -55,7 +55,7 @@ def parting(meter: Meter, one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
 
 
 def _path(meter: Meter, arguments: tuple[Any, ...], instructions: int) -> list[int]:
-    """The pc after so many instructions of the kernel, and before it those of the last ones."""
+    """Return the pc after ``instructions`` of the kernel, and before it those of the last ones."""
     path: list[int] = []
 
     def body(span: Span) -> None:
@@ -76,7 +76,7 @@ def _length(meter: Meter, arguments: tuple[Any, ...]) -> int:
 
 
 def _after(meter: Meter, arguments: tuple[Any, ...], instructions: int) -> tuple[int, int]:
-    """The pc after so many instructions of the kernel, and the cycles where they are compared."""
+    """Return the pc after ``instructions`` of the kernel, and the cycles if they are compared."""
     found = (0, 0)
 
     def body(span: Span) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.laboratory.buffers import Buffer
-from covp.laboratory.outcome import differing
+from covp.laboratory.outcome import find_differences
 
 
-def copied(arguments: Sequence[Any]) -> list[Any]:
-    """Copies of arrays and dictionaries; what is there twice is one thing again.
+def copy_arguments(arguments: Sequence[Any]) -> list[Any]:
+    """Copy arrays and dictionaries; what occurs twice is one copy.
 
     Args:
         arguments: of a kernel.
@@ -40,7 +40,7 @@ def copied(arguments: Sequence[Any]) -> list[Any]:
 
 
 def contents(name: str, value: Any) -> dict[str, NDArray[Any]]:
-    """The arrays and numbers of an argument, by name: "p", or "p.stride.w" in a dictionary.
+    """Collect an argument's arrays and numbers by name: "p", or "p.stride.w" in a dictionary.
 
     Args:
         name: of the argument.
@@ -70,7 +70,7 @@ def take_over(argument: Any, copy: Any) -> None:
 
     Args:
         argument: of a kernel.
-        copy: of `copied`.
+        copy: of `copy_arguments`.
     """
     _take_over(argument, copy, set())
 
@@ -79,7 +79,7 @@ def _take_over(argument: Any, copy: Any, met: set[int]) -> None:
     if isinstance(argument, Buffer):
         argument, copy = argument.array, copy.array
     if isinstance(argument, np.ndarray):
-        if differing(argument, copy).size:
+        if find_differences(argument, copy).size:
             argument[...] = copy
     elif isinstance(argument, dict) and id(argument) not in met:
         met.add(id(argument))

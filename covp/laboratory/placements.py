@@ -19,7 +19,7 @@ def placements(
     name: str = "",
     written: bool = True,
 ) -> st.SearchStrategy[Buffer]:
-    """Buffers whose address is a multiple of an alignment, and mostly of no larger one.
+    """Draw buffers whose address is a multiple of an alignment, and mostly of no larger one.
 
     ::
 

@@ -37,7 +37,7 @@ _MARKERS = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """See `add_options`."""
+    """Declare the options of covp on ``parser``."""
     add_options(parser)
 
 
@@ -53,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of pytest-xdist sends the coverage of its sessions; so does the only process."""
+    """Send the coverage of the sessions, from workers of pytest-xdist or the only process."""
     config = session.config
     covered = benches(config).covered()
     review = config.pluginmanager.get_plugin("covp-review")
@@ -71,7 +71,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Each test on each platform, unless it has a choice of its own."""
+    """Run each test on each platform, unless it has a choice of its own."""
     if "covp_device" in metafunc.fixturenames and not _chooses_itself(metafunc):
         targets = benches(metafunc.config).options.targets
         names = [device_name(target) for target in targets]
@@ -79,7 +79,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _chooses_itself(metafunc: pytest.Metafunc) -> bool:
-    """Whether the test is parametrized with devices: ``parametrize("covp_device", ...)``."""
+    """Return whether the test is parametrized with devices, by ``covp_device``."""
     for mark in metafunc.definition.iter_markers("parametrize"):
         names = mark.args[0] if mark.args else mark.kwargs.get("argnames", ())
         if isinstance(names, str):
@@ -115,13 +115,13 @@ def _target(item: pytest.Item) -> Target:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_fixture_setup(request: pytest.FixtureRequest) -> None:
-    """What a fixture does to the device holds as long as the fixture."""
+    """Keep what a fixture does to the device as long as the fixture."""
     benches(request.config).enter(request.node)
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """The body of the test; examples of Hypothesis begin with the same state each."""
+    """Run the body of the test; examples of Hypothesis begin with the same state each."""
     found = benches(item.config)
     found.enter(item)
     test = getattr(item, "obj", None)

@@ -49,7 +49,7 @@ class Review:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """A worker of pytest-xdist has ended; one that crashed sends nothing."""
+        """Take the coverage of a worker of pytest-xdist that ended; a crashed one sends none."""
         self.add_coverage(getattr(node, "workeroutput", {}).get(COVERAGE, ""))
 
     def add_coverage(self, covered: str) -> None:
@@ -120,7 +120,7 @@ class Review:
         return True
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """The table, the notes, and one line for each kernel that became worse."""
+        """Print the table, the notes, and one line for each kernel that became worse."""
         show = terminalreporter.verbosity >= 0 and self.results.tests
         if show:
             terminalreporter.section("covp: kernels")

@@ -72,7 +72,7 @@ class ScriptedPeripheral(Peripheral):
         return self._map
 
     def on_request_written(self, value: int) -> None:
-        """The register ``start`` was written."""
+        """Answer the write of the register ``start``."""
         name, bits = self._ready
         self.interrupt.set(False)
         if not value:

@@ -52,12 +52,12 @@ class Struct(Buffer):
 
     @property
     def nbytes(self) -> int:
-        """Its size."""
+        """Size in bytes."""
         return self.layout.bytes
 
     @property
     def array(self) -> Any:  # type: ignore[override]
-        """Its bytes, with the addresses that members have at present."""
+        """Bytes of the structure, with the present addresses of members."""
         raw = bytearray(self.layout.bytes)
         _pack(self.layout, self.values, raw, 0, self.name or self.layout.name)
         for offset, (buffer, _) in self._pointers.items():
@@ -66,7 +66,7 @@ class Struct(Buffer):
 
     @property
     def value_bytes(self) -> bytes:
-        """Those of the members that `fetch` reads."""
+        """For each byte 1 if `fetch` reads a member there, else 0."""
         found = bytearray(self.layout.bytes)
         _mark(self.layout, found, 0)
         return bytes(found)
@@ -85,7 +85,7 @@ class Struct(Buffer):
                 yield from buffer.members
 
     def share(self, shared: Callable[[Buffer], Buffer]) -> None:
-        """``shared`` gives the one buffer for a piece of memory, in place of its own."""
+        """Replace each buffer of a pointer by the one that ``shared`` returns for its memory."""
         for offset, (buffer, is_const) in self._pointers.items():
             one = shared(buffer)
             self._pointers[offset] = one, is_const
@@ -114,7 +114,7 @@ def _as_buffer(
 
 
 def _chosen(layout: StructLayout, values: Any, what: str) -> Iterator[tuple[Member, Any]]:
-    """The members that are given."""
+    """Yield the members that are given, with their values."""
     if not isinstance(values, dict):
         raise UsageError(f"{what} is a structure {layout.name}: a dictionary is needed")
     members = {member.name: member for member in layout.members}
@@ -127,7 +127,7 @@ def _chosen(layout: StructLayout, values: Any, what: str) -> Iterator[tuple[Memb
 def _pointers(
     layout: StructLayout, values: Any, what: str, base: int = 0
 ) -> Iterator[tuple[int, MemberType, str, Any]]:
-    """Offset, type, name and value of the pointers to memory of the host."""
+    """Yield offset, type, name and value of the pointers to memory of the host."""
     for member, value in _chosen(layout, values, what):
         name, at, kind = f"{what}.{member.name}", base + member.offset, member.type
         if kind.kind == "struct" and kind.layout is not None:
@@ -137,7 +137,7 @@ def _pointers(
 
 
 def _is_known(value: Any) -> bool:
-    """Whether a pointer's number is known before the call."""
+    """Return whether a pointer's number is known before the call."""
     return value is None or isinstance(value, (int, np.integer, DeviceTensor))
 
 
@@ -182,7 +182,7 @@ def _pack_number(kind: MemberType, value: Any, raw: bytearray, at: int, what: st
 
 
 def _code(kind: MemberType) -> str:
-    """The struct module's letter; "" for what is no number."""
+    """Return the struct module's letter; "" for what is not a number."""
     if kind.kind == "float":
         return _FLOATS.get(kind.bytes, "")
     code = _INTEGERS.get(kind.bytes, "") if kind.kind == "int" else ""

@@ -14,7 +14,7 @@ NOTE = "instructions and cycles: the most of one call"
 
 
 def table(results: Results, before: Baseline | None) -> list[tuple[str, ...]]:
-    """Rows of cells, the heads first; with a baseline the largest change of each kernel."""
+    """Return rows of cells, the heads first; with a baseline each kernel's largest change."""
     heads = HEADS if before is None else (*HEADS, _CHANGE)
     rows = [_row(results, key, before) for key in sorted(results.tests)]
     return [heads, *rows]
@@ -40,7 +40,7 @@ def _change(results: Results, key: KernelKey, before: Baseline) -> str:
 
 
 def plain(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with aligned columns: numbers to the right, text to the left."""
+    """Format lines with aligned columns: numbers to the right, text to the left."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     left = {0, 1, len(HEADS)}
     lines = []
@@ -54,7 +54,7 @@ def plain(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def markdown(rows: Sequence[Sequence[str]], worse: Sequence[str]) -> str:
-    """A table for a review comment, and the kernels that became worse."""
+    """Format a table for a review comment, and the kernels that became worse."""
     heads, *body = rows
     marks = ["---" if i in (0, 1, len(HEADS)) else "---:" for i in range(len(heads))]
     lines = ["## covp: kernels", ""]
@@ -72,5 +72,5 @@ def markdown(rows: Sequence[Sequence[str]], worse: Sequence[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that cannot leave its cell or line of Markdown."""
+    """Escape text so that it cannot leave its cell or line of Markdown."""
     return "".join(f"\\{c}" if c in "|*_`[]<>\\" else c for c in printable(text))

@@ -12,7 +12,7 @@ from covp.runtime.devices import DEFAULT
 
 @dataclass(frozen=True)
 class Target:
-    """Where kernels run.
+    """A platform and a device on which kernels run.
 
     Attributes:
         platform: a name, or the path of a YAML file.
@@ -24,7 +24,7 @@ class Target:
 
     @staticmethod
     def parse(text: str) -> Target:
-        """The target that a text names: "riscv32", "cv32e40p:rtl", "riscv32:gdb:qemu".
+        """Parse the target that a text names: "riscv32", "cv32e40p:rtl", "riscv32:gdb:qemu".
 
         A path that exists is a platform, whatever is in its name.
 

@@ -17,7 +17,7 @@ from covp.laboratory.drawing import as_arguments, explore
 from covp.laboratory.inside import copies
 from covp.laboratory.kernel import Kernel
 from covp.laboratory.meter import Figure, Meter
-from covp.laboratory.moves import Arguments, array_of, moved
+from covp.laboratory.moves import Arguments, array_of, mutate_arguments
 
 _KEPT = 24
 """Inputs that the search goes on from."""
@@ -139,7 +139,7 @@ class _Search:
         made = self.kept[int(len(self.kept) * chance.random() ** 2)][1]  # better ones more often
         other = chance.choice(self.kept)[1] if chance.random() < 0.5 else chance.choice(self._drawn)
         for _ in range(chance.choice(_MOVES)):
-            made = moved(made, other, chance)
+            made = mutate_arguments(made, other, chance)
         return made
 
     def _try(self, arguments: Arguments) -> int:
@@ -154,13 +154,13 @@ class _Search:
 
 
 def _key(arguments: Arguments) -> int:
-    """Equal for equal arguments."""
+    """Return a number that is equal for equal arguments."""
     plain = _plain(arguments)
     return hash(tuple(one.tobytes() if isinstance(one, np.ndarray) else one for one in plain))
 
 
 def _plain(arguments: Arguments) -> Arguments:
-    """The arguments with arrays in the place of buffers."""
+    """Return the arguments with arrays in the place of buffers."""
     arrays = [array_of(argument) for argument in arguments]
     return tuple(
         argument if array is None else array
@@ -169,7 +169,7 @@ def _plain(arguments: Arguments) -> Arguments:
 
 
 def _test(kernel: Kernel, arguments: Arguments, count: int, of: Figure) -> str:
-    """A pytest file."""
+    """Write a pytest file that shows the worst case."""
     session, given = kernel.session, dict(kernel.function.module.given)
     source = given.pop("source", kernel.function.module.name)
     is_text = isinstance(source, str) and "\n" in source
@@ -197,7 +197,7 @@ def _test(kernel: Kernel, arguments: Arguments, count: int, of: Figure) -> str:
 
 
 def _literal(source: str) -> str:
-    """C text between triple quotes, where that is possible."""
+    """Write C text between triple quotes, where that is possible."""
     if "\\" in source or '"""' in source or source.endswith('"'):
         return repr(source)
     return f'"""{source}"""'

@@ -42,12 +42,12 @@ class Addressed(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of its elements."""
+        """Type of its elements."""
         ...
 
 
 def words_of(task: bytes) -> tuple[int, ...]:
-    """The words in the integer argument registers and on the stack; those that are unused are 0."""
+    """Return the words in the integer argument registers and on the stack; unused ones are 0."""
     return tuple(_TASK.unpack(task)[4 : 4 + WORDS])
 
 
@@ -69,7 +69,7 @@ class _Layout:
         self._count = 0
 
     def add(self, code: str) -> None:
-        """The next argument; ``code`` is its format: f, or an integer of 4 or 8 bytes."""
+        """Add the next argument; ``code`` is its format: f, or an integer of 4 or 8 bytes."""
         place, self._count = self._count, self._count + 1
         if code == "f" and self.core.has("fpu"):
             self.floats.append(place)
@@ -86,7 +86,7 @@ class _Layout:
         self.places.append(place)
 
     def format(self, what: str) -> struct.Struct:
-        """``struct covp_task`` of device_runtime/task.h, little-endian, unused words left out.
+        """Return the format of ``struct covp_task`` of device_runtime/task.h, little-endian.
 
         Raises:
             UsageError: there are too many arguments.
@@ -149,7 +149,7 @@ class CallFormat:
 
 
 def untyped_task(core: Core, address: int, arguments: Sequence[int | float], what: str) -> bytes:
-    """The call of an address of which no declaration is known.
+    """Return the call of an address of which no declaration is known.
 
     Args:
         core: whose calling convention holds.
@@ -170,12 +170,12 @@ def untyped_task(core: Core, address: int, arguments: Sequence[int | float], wha
 
 
 def word_task(address: int, words: Sequence[int]) -> bytes:
-    """The call of an address with so many words, which every calling convention takes alike."""
+    """Return the call of an address with ``words``, which every calling convention takes alike."""
     return _TASK.pack(address, 0, 0, 0, *words, *[0] * (WORDS - len(words)), *[0.0] * FLOATS)
 
 
 def _pair_is_aligned(core: Core, position: int) -> bool:
-    """True where a 64-bit argument leaves a word out at an odd position.
+    """Return whether a 64-bit argument leaves a word out at an odd position.
 
     Arm: always, registers and stack. RISC-V: on the stack only; one in the last register is split.
     x86: never.
@@ -192,7 +192,7 @@ def _check_result(signature: Signature) -> None:
 
 
 def _code(kind: CType) -> str:
-    """The format of `struct` of a parameter in a task."""
+    """Return the format of `struct` of a parameter in a task."""
     if kind.kind == "float":
         return "f"
     if kind.kind == "int" and kind.signed:
@@ -201,7 +201,7 @@ def _code(kind: CType) -> str:
 
 
 def _encoder(kind: CType, where: str) -> Callable[[Any], int | float]:
-    """`encode` for one parameter; what comes most often is decided at once."""
+    """Return `encode` for one parameter; the most frequent cases are decided at once."""
     if kind.kind == "int" and not kind.name.endswith("_Bool"):
         low, high = _range(kind)
 
@@ -227,13 +227,13 @@ def _encoder(kind: CType, where: str) -> Callable[[Any], int | float]:
 
 
 def _range(kind: CType) -> tuple[int, int]:
-    """The least and the greatest value of an integer type."""
+    """Return the least and the greatest value of an integer type."""
     bits = 8 * kind.bytes
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if kind.signed else (0, (1 << bits) - 1)
 
 
 def encode(kind: CType, argument: Any, where: str) -> int | float:
-    """One argument as an integer (two's complement, pointers as addresses) or as a float32 value.
+    """Encode one argument as an integer (two's complement, an address) or a float32 value.
 
     Raises:
         UsageError: it does not fit the type.
@@ -304,7 +304,7 @@ def _kind_of(argument: Any) -> str:
 
 
 def decode_result(kind: CType, low: int, high: int) -> int | float | bool | None:
-    """The value a function left in its result registers, as a Python number; None for void."""
+    """Decode a function's result registers as a Python number; None for void."""
     if kind.kind == "void":
         return None
     raw = struct.pack("<II", low, high)

@@ -29,7 +29,7 @@ class Block:
 
 @dataclass(frozen=True)
 class RegionUse:
-    """How full a memory region is.
+    """The use of a memory region.
 
     Attributes:
         name: the region's.
@@ -68,7 +68,7 @@ class LinearAllocator:
         self._resting: list[Block] = []
 
     def allocate(self, size: int, alignment: int, what: str) -> Block:
-        """A block of ``size`` bytes (0 gives an address that others may share).
+        """Allocate a block of ``size`` bytes (0 gives an address that others may share).
 
         Raises:
             CapacityError: no gap is large enough; ``what`` names the demand in the message.
@@ -95,7 +95,7 @@ class LinearAllocator:
         )
 
     def _found(self, size: int, alignment: int) -> Block | None:
-        """The lowest place for a block."""
+        """Find the lowest place for a block."""
         for gap in self.gaps():
             address = -(-gap.address // alignment) * alignment
             if address + size <= gap.end:
@@ -124,7 +124,7 @@ class LinearAllocator:
         self._gaps = None
 
     def gaps(self) -> list[Block]:
-        """The free pieces, by region in the platform's order, by address within.
+        """Return the free pieces, by region in the platform's order, by address within.
 
         The very list that the last call gave, as long as nothing was allocated or freed.
         """
@@ -146,7 +146,7 @@ class LinearAllocator:
         return found
 
     def use(self) -> tuple[RegionUse, ...]:
-        """How full each region is, in the platform's order."""
+        """Return the use of each region, in the platform's order."""
         return tuple(
             RegionUse(
                 region.name,

@@ -35,7 +35,7 @@ class Call:
         self._dropped = False
 
     def result(self) -> int | float | bool | None:
-        """The function's return value (pointers as addresses, None for void); runs the queue.
+        """Run the queue and return the function's value (pointers as addresses, None for void).
 
         Raises:
             DeviceFault: this or an earlier queued call faulted.

@@ -1,4 +1,4 @@
-"""`advised`: the error of a program that does not fit, with what would help."""
+"""`add_advice`: the error of a program that does not fit, with what would help."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _SMALLEST_STACK = 512
 _SHOWN = 3
 
 
-def advised(error: CapacityError, program: Program) -> CapacityError:
-    """The same error, its text followed by what would help.
+def add_advice(error: CapacityError, program: Program) -> CapacityError:
+    """Return the error with what would help added to its text.
 
     Args:
         error: of `ImageMemory.place`, with the sizes of the sections.
@@ -46,7 +46,7 @@ def _of_program(error: CapacityError, program: Program) -> Iterator[str]:
 
 
 def _could_fit(program: Program) -> bool:
-    """Whether other schedules could fit the flash: the model's own constants stay what they are."""
+    """Return whether other schedules could fit the flash; constants keep their size."""
     flash = sum(r.bytes for r in program.platform.own_memory if r.kind == "flash") - _RUNTIME_BYTES
     return sum(tensor.nbytes for tensor in program.graph.tensors() if tensor.constant) < flash
 
@@ -61,13 +61,13 @@ def _of_platform(error: CapacityError, platform: Platform) -> Iterator[str]:
 
 @functools.cache
 def _shipped() -> tuple[Platform, ...]:
-    """The smallest memory first."""
+    """Return the shipped platforms, the smallest memory first."""
     platforms = [load_platform(n) for n in platform_names() if n not in platform_aliases()]
     return tuple(sorted(platforms, key=lambda p: sum(region.bytes for region in p.memory)))
 
 
 def _with_room(sections: Mapping[str, int], program: Program) -> list[str]:
-    """Shipped platforms with a core of the same architecture that have room for the sections."""
+    """Name shipped platforms with a core of the same architecture and room for the sections."""
     mine = program.platform
     return [
         platform.name
@@ -79,7 +79,7 @@ def _with_room(sections: Mapping[str, int], program: Program) -> list[str]:
 
 
 def _has_room(platform: Platform, sections: Mapping[str, int], is_same_core: bool) -> bool:
-    """Whether everything can be placed; another core's code may be a quarter larger."""
+    """Return whether all sections fit; another core's code may be a quarter larger."""
     memory = ImageMemory(platform)
     try:
         memory.flash.allocate(_RUNTIME_BYTES, ALIGNMENT, "runtime")

@@ -83,23 +83,23 @@ DEFAULT = "virtual"
 
 
 def scheme_of(device: str) -> str:
-    """The kind of a ``device``: what is before the first colon."""
+    """Return the kind of a ``device``: what is before the first colon."""
     return device.partition(":")[0]
 
 
 def is_fast(device: str) -> bool:
-    """Whether a ``device`` of that name is a fast one; see `DeviceKind`."""
+    """Return whether a ``device`` of that name is a fast one; see `DeviceKind`."""
     kind = DEVICES.get(device)
     return kind is not None and kind.is_fast
 
 
 def device_note(device: str) -> str:
-    """A ``device`` as headings add it to a platform: " (host)"; "" for the default one."""
+    """Format a ``device`` as headings add it to a platform: " (host)"; "" for the default one."""
     return "" if device == DEFAULT else f" ({device})"
 
 
 def open_device(name: str | LowLevelDevice, platform: Platform) -> LowLevelDevice:
-    """The device of that name, or a device as it is.
+    """Open the device of that name; a device is returned as it is.
 
     Raises:
         UsageError: no such device, or it cannot run the platform's code; no device at all.

@@ -31,6 +31,6 @@ class Exclusive:
         self._lock.release()
 
     def _name(self) -> str:
-        """Of the thread that is in."""
+        """Return the name of the thread that is inside."""
         names = [one.name for one in threading.enumerate() if one.ident == self._user]
         return names[0] if names else "?"

@@ -50,7 +50,7 @@ class GraphModule(Module):
             session.sanitizer.reserve(self._whole)
 
     def run(self, *inputs: ArrayLike) -> Any:
-        """One inference.
+        """Run one inference.
 
         Args:
             inputs: one array for each input of the model, of exactly its shape and dtype.
@@ -96,7 +96,7 @@ class GraphModule(Module):
                 self.session.io.write(self._arena + tensors[name].offset, value.tobytes())
 
     def states(self) -> dict[str, NDArray[Any]]:
-        """What the next inference finds in the states, by name."""
+        """Return the states that the next inference starts with, by name."""
         self._loaded()
         with self.session.in_use:
             self.session.sync()
@@ -107,7 +107,7 @@ class GraphModule(Module):
         self.session.queue.run(self._calls_of(function))
 
     def _calls_of(self, function: str) -> list[Call]:
-        """The call of a function of the program on its arena; none of the empty name."""
+        """Return the call of a function of the program on its arena; none for the empty name."""
         if not function:
             return []
         value = self._loaded().elf.symbols[function].value
@@ -123,13 +123,13 @@ class GraphModule(Module):
             raise self._in_layer(error) from error.__cause__
 
     def profile(self) -> Profile:
-        """The cost of the latest `run`. Raises UsageError before the first."""
+        """Return the cost of the latest `run`. Raises UsageError before the first."""
         if self._profile is None:
             raise UsageError(f"{self.name} has not run yet: call run() first")
         return self._profile
 
     def _in_layer(self, error: AcceleratorError | DeviceFault) -> AcceleratorError | DeviceFault:
-        """The error with the layer that was running, where the device knows."""
+        """Return the error with the layer that was running, where the device knows."""
         phases = self.session.device.abilities.phases
         if phases is None:
             return error
@@ -143,7 +143,7 @@ class GraphModule(Module):
         return AcceleratorError(f"{error}, {where}")
 
     def _infer(self) -> Sequence[Stop]:
-        """From inputs in the arena to outputs there; the `Stop` of each execution."""
+        """Run from inputs in the arena to outputs there; return the `Stop` of each execution."""
         return [self.session.queue.run(self._calls_of(self.program.run_function))]
 
     def _check(self, inputs: tuple[ArrayLike, ...]) -> list[NDArray[Any]]:
@@ -160,7 +160,7 @@ class GraphModule(Module):
         ]
 
     def _fitting(self, what: str, tensor: ProgramTensor, given: ArrayLike) -> NDArray[Any]:
-        """The array in the memory order of a tensor. Raises UsageError: another shape or dtype."""
+        """Return the array in the memory order of a tensor. Raises UsageError: shape or dtype."""
         array = np.asarray(given)
         if array.shape != tensor.shape or array.dtype != tensor.dtype:
             raise UsageError(
@@ -201,7 +201,7 @@ class GraphModule(Module):
 
 
 def void_call(function: str, task: bytes, memory: Sequence[Extent] = ()) -> Call:
-    """A call of a function without a result.
+    """Return a call of a function without a result.
 
     Args:
         function: its name.

@@ -30,7 +30,7 @@ class HostedGraph(GraphModule):
     """How many layers of the latest inference ran."""
 
     def tensor(self, name: str) -> NDArray[Any]:
-        """An output of the layer that ran last, or of the model, by the tensor's name in the model.
+        """Return an output of the layer that ran last, or of the model, by its name in the model.
 
         Layers share memory: any other tensor may have been written over. `run_until` gives it.
 
@@ -48,7 +48,7 @@ class HostedGraph(GraphModule):
         return self._read(tensors[name])
 
     def _check_present(self, name: str) -> None:
-        """Raises UsageError where the tensor's memory may hold something else."""
+        """Raise UsageError where the tensor's memory may hold something else."""
         layers, ran = self.program.layers, self._ran
         present = [tensor.name for tensor in layers[ran - 1].outputs] if ran else []
         if ran == len(layers):
@@ -140,7 +140,7 @@ class HostedGraph(GraphModule):
             raise AcceleratorError(f"{error}, in layer {layer.name} ({layer.target})") from error
 
     def outputs(self) -> list[NDArray[Any]]:
-        """The model's outputs as they are in the arena now."""
+        """Return the model's outputs as they are in the arena now."""
         return [self._read(tensor) for tensor in self.program.outputs]
 
     def _infer(self) -> Sequence[Stop]:
@@ -170,7 +170,7 @@ class HostedGraph(GraphModule):
         return word_task(symbols[layer.function].value, words)
 
     def _memory_of(self, layer: ProgramLayer) -> list[Extent]:
-        """Outputs and scratch hold nothing yet, except where they lie over what is read."""
+        """Return the memory of a layer; outputs and scratch count as unwritten unless also read."""
         read = [piece for piece in layer.memory if piece.is_read]
         found = []
         for piece in layer.memory:

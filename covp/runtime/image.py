@@ -37,7 +37,7 @@ def place_runtime(
 
 
 def support_objects(toolchain: Toolchain) -> list[Path]:
-    """Workspace allocation and memcpy with its family."""
+    """Compile workspace allocation and memcpy with its family."""
     workspace = Source.read(runtime_dir() / "workspace.c")
     memory = Source.read(runtime_dir() / "memory.c")
     plain = ("-g1", *toolchain.plain_loops)
@@ -48,13 +48,13 @@ def support_objects(toolchain: Toolchain) -> list[Path]:
 
 
 def runtime_library(toolchain: Toolchain) -> Path:
-    """The mathematical functions, of which each module links what it uses (cached)."""
+    """Build the library of mathematical functions; modules link what they use (cached)."""
     sources = [Source.read(runtime_dir() / name) for name in ("math.c", "math_elementary.c")]
     return toolchain.archive(toolchain.compile(sources, flags=("-g1",)))
 
 
 def runtime_exports(image: LoadedImage) -> dict[str, int]:
-    """The functions that modules may call, name to value with the Thumb bit."""
+    """Return the functions that modules may call, name to value with the Thumb bit."""
     hidden = {ENTRY, DONE, RETURN, QUEUE, STACK_TOP, "covp_call", "covp_run_tasks"}
     return {
         symbol.name: symbol.value

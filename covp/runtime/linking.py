@@ -44,7 +44,7 @@ def linker_script(
     symbols: Mapping[str, int] | None = None,
     apart: Sequence[str] = (),
 ) -> str:
-    """A linker script with one output section at each address.
+    """Write a linker script with one output section at each address.
 
     Args:
         addresses: of all `SECTIONS`.
@@ -71,13 +71,13 @@ def _gap(section: str, number: int) -> str:
 
 
 def gaps(elf: ElfImage) -> list[Block]:
-    """The bytes between variables, of an image that was linked with some."""
+    """Return the bytes between variables, of an image that was linked with some."""
     found = [one.address for name, one in elf.symbols.items() if name.startswith(_GAP)]
     return [Block(address, MARGIN) for address in sorted(found)]
 
 
 def _variables(objects: Sequence[Path]) -> list[str]:
-    """The sections of single variables in object files; libraries are left out."""
+    """Return the sections of single variables in object files; libraries are left out."""
     found: dict[str, None] = {}
     for path in objects:
         if path.suffix != ".a":
@@ -96,7 +96,7 @@ class LoadedImage:
     blocks: Mapping[str, Block]
 
     def bytes_in(self, names: Sequence[str]) -> int:
-        """Bytes of the sections of these names."""
+        """Return bytes of the sections of these names."""
         return sum(self.blocks[name].size for name in names)
 
 
@@ -114,7 +114,7 @@ class ImageMemory:
         self.stack = self.ram.allocate(platform.stack_bytes, ALIGNMENT, "the stack")
 
     def of(self, section: str) -> LinearAllocator:
-        """The allocator of a section's kind of memory."""
+        """Return the allocator of a section's kind of memory."""
         return self.flash if section in FLASH_SECTIONS else self.ram
 
     def place(
@@ -163,7 +163,7 @@ class ImageMemory:
     def _allocated(
         self, sizes: Mapping[str, tuple[int, int]], what: str
     ) -> Iterator[dict[str, Block]]:
-        """Blocks for all sections; those still in the dict at the end are given back."""
+        """Allocate blocks for all sections; those still in the dict at the end are given back."""
         blocks: dict[str, Block] = {}
         try:
             for name, (size, alignment) in sizes.items():
@@ -185,7 +185,7 @@ class ImageMemory:
 
 
 def _extents(elf: ElfImage) -> dict[str, tuple[int, int]]:
-    """Size and alignment of each of `SECTIONS`."""
+    """Return size and alignment of each of `SECTIONS`."""
     found = dict.fromkeys(SECTIONS, (0, ALIGNMENT))
     for section in elf.sections:
         if section.name not in found:

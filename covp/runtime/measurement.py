@@ -39,7 +39,7 @@ class Measurement:
         self._uses = self._instruction_uses()
 
     def profile(self, stops: Sequence[Stop]) -> Profile:
-        """The cost, from the device's executions in their order."""
+        """Return the cost, from the device's executions in their order."""
         cost = Cost.of(stops)
         layers, between = self._layers(stops, cost), Cost(None, None)
         if all(stop.phases for stop in stops):
@@ -66,7 +66,7 @@ class Measurement:
         )
 
     def _layers(self, stops: Sequence[Stop], cost: Cost) -> tuple[LayerProfile, ...]:
-        """Of a device that does not count by phase: it takes one execution per layer."""
+        """Return costs by layer, where each execution is a layer: the device counts no phases."""
         layers = self._program.layers
         first = bool(self._program.startup_function)
         around = first + bool(self._program.keep_function)
@@ -104,7 +104,7 @@ class Measurement:
         return of_jobs(layer, [job for job in unit.jobs if job.phase == phase])
 
     def _in_core(self) -> dict[str, Work]:
-        """Of each unit in the core what it did of its layers."""
+        """Return what each unit in the core did of its layers, by unit."""
         found = {}
         uses = self._instruction_uses()
         for accelerator in self._program.accelerators:
@@ -120,13 +120,13 @@ class Measurement:
         return found
 
     def _jobs(self) -> dict[str, int]:
-        """Jobs that each accelerator received; of units in the core, instructions."""
+        """Count jobs that each accelerator received; of units in the core, instructions."""
         jobs = {name: unit.begun for name, unit in self._units.items()}
         uses = self._instruction_uses()
         return jobs | {n: sum(uses[n].values()) - sum(self._uses[n].values()) for n in uses}
 
     def _job_units(self) -> dict[str, JobUnit]:
-        """The hardware models of the program's accelerators that keep a record of their jobs."""
+        """Return the hardware models of accelerators that keep a record of their jobs."""
         present = self._hardware.peripherals if self._hardware is not None else {}
         named = {
             a.name: present[a.name][1] for a in self._program.accelerators if a.name in present
@@ -134,7 +134,7 @@ class Measurement:
         return {name: unit for name, unit in named.items() if isinstance(unit, JobUnit)}
 
     def _instruction_uses(self) -> dict[str, Mapping[str, int]]:
-        """Executed instructions of the program's tightly coupled units, by unit and name."""
+        """Return executed instructions of tightly coupled units, by unit and name."""
         if self._hardware is None:
             return {}
         hardware = self._hardware
@@ -153,13 +153,13 @@ def _cost_between(count: PhaseCount) -> Cost:
 
 
 def _summed(stops: Sequence[Stop]) -> list[PhaseCount]:
-    """The counts of several executions, by phase."""
+    """Add up the counts of several executions, by phase."""
     if len(stops) == 1:
         return list(stops[0].phases)
     return [add_counts(row) for row in zip(*(stop.phases for stop in stops), strict=True)]
 
 
 def _offload(jobs: Sequence[JobRecord], phase: int, cycles: int) -> Offload | None:
-    """The split of a layer's cycles, from the jobs that were started in it."""
+    """Split a layer's cycles by the jobs that were started in it."""
     own = sorted((job for job in jobs if job.phase == phase), key=lambda job: job.start)
     return Offload.of(own, cycles) if own else None

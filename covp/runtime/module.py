@@ -31,7 +31,7 @@ class Function:
 
     @property
     def address(self) -> int:
-        """Of its first instruction."""
+        """Address of its first instruction."""
         return self.module.address(self.signature.name)
 
     def __call__(self, *arguments: Any) -> Call:
@@ -125,7 +125,7 @@ class Module:
         return {signature.name: signature for signature in signatures}
 
     def __getitem__(self, name: str) -> Function:
-        """The function of that name. Raises UsageError with near misses."""
+        """Return the function of that name. Raises UsageError with near misses."""
         elf = self._loaded().elf
         demand("name", name, str, "the name of a function")
         if name not in self.signatures:
@@ -135,7 +135,7 @@ class Module:
         return Function(self, self.signatures[name], elf.symbols[name].value)
 
     def address(self, symbol: str) -> int:
-        """The address of a function or variable. Raises UsageError with near misses."""
+        """Return the address of a function or variable. Raises UsageError with near misses."""
         symbols = self._loaded().elf.symbols
         demand("symbol", symbol, str, "the name of a function or variable")
         if symbol not in symbols:
@@ -169,5 +169,5 @@ class Module:
         return self._image
 
     def check_loaded(self) -> None:
-        """Raises UsageError after `unload`."""
+        """Raise UsageError after `unload`."""
         self._loaded()

@@ -1,4 +1,4 @@
-"""Where a program's sections go: the same for a session and for firmware that stands alone."""
+"""The memory regions of a program's sections, for sessions and standalone firmware."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from covp.chip.platform_file import Platform
 from covp.codegen.program import Program
 from covp.compilers.toolchain import Toolchain, split_sources
 from covp.errors import CapacityError
-from covp.runtime.capacity import advised
+from covp.runtime.capacity import add_advice
 from covp.runtime.image import place_runtime, runtime_exports, runtime_library
 from covp.runtime.linking import (
     FLASH_SECTIONS,
@@ -38,14 +38,14 @@ class Placement:
 
     @staticmethod
     def first(platform: Platform) -> Placement:
-        """All in the first region of its kind."""
+        """Return the placement of all sections in the first region of their kind."""
         flash = dict.fromkeys(FLASH_SECTIONS, platform.flash.name)
         ram = dict.fromkeys(RAM_SECTIONS, platform.ram.name)
         return Placement({**flash, **ram}, platform.ram.name)
 
     @staticmethod
     def of(program: Program, toolchain: Toolchain) -> Placement:
-        """Where a session puts a program; the program is compiled and linked for that.
+        """Return where a session puts a program, which is compiled and linked for that.
 
         Raises:
             ToolchainError: its C does not compile or link.
@@ -103,4 +103,4 @@ def place_program(
             symbols=symbols,
         )
     except CapacityError as error:
-        raise advised(error, program) from None
+        raise add_advice(error, program) from None

@@ -39,7 +39,7 @@ class Cost:
 
     @staticmethod
     def of(stops: Sequence[Stop]) -> Cost:
-        """Of several executions together."""
+        """Add up the costs of several executions."""
         return Cost(
             _sum(stop.instructions for stop in stops),
             _sum(stop.cycles for stop in stops),
@@ -52,7 +52,7 @@ _Number = TypeVar("_Number", int, float)
 
 
 def _sum(values: Iterable[_Number | None]) -> _Number | None:
-    """None where one of them is not known."""
+    """Add up the values; None if one of them is not known."""
     known = list(values)
     return None if None in known else sum(value for value in known if value is not None)
 
@@ -83,7 +83,7 @@ class Offload:
 
     @staticmethod
     def of(records: Sequence[JobRecord], cycles: int) -> Offload:
-        """From the ``records`` of the jobs started in a layer, in order, and the layer's cycles."""
+        """Split ``cycles`` of a layer by the ``records`` of the jobs started in it, in order."""
         starts = [record.start for record in records]
         ends = [0, *(record.end for record in records)]
         return Offload(
@@ -119,7 +119,7 @@ class LayerProfile:
 
     @property
     def offloaded_macs(self) -> float:
-        """Of the layer's multiply-accumulates those that an accelerator did."""
+        """Multiply-accumulates of the layer that an accelerator did."""
         return self.layer.macs * self.work.share if self.work else 0.0
 
     @property
@@ -204,7 +204,7 @@ class Profile:
         return None if self.cycles is None else self.cycles / self.clock_hz
 
     def records(self) -> list[dict[str, Any]]:
-        """One flat dict per layer, as for ``pandas.DataFrame``.
+        """Return one flat dict per layer, as for ``pandas.DataFrame``.
 
         The keys are those of `ProgramLayer` that describe the layer, ``instructions``, ``cycles``,
         those of `Offload` with the prefix ``offload_`` (None for layers on the core) and the causes
@@ -213,7 +213,7 @@ class Profile:
         return [_record(entry) for entry in self.layers]
 
     def _table(self) -> list[tuple[str, ...]]:
-        """The titles, a row per layer, what lies between them, the total."""
+        """Return the titles, a row per layer, what lies between them, the total."""
         rows: list[tuple[str, ...]] = [("layer", "op", "on", "instructions", "cycles")]
         for entry in self.layers:
             layer = entry.layer

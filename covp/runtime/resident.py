@@ -91,11 +91,11 @@ class ImageWatcher(Protocol):
     """Looks at what is loaded in a session; see `Resident.image_watchers`."""
 
     def loaded(self, image: LoadedImage) -> None:
-        """An image is in the memory."""
+        """React to an image that was loaded into the memory."""
         ...
 
     def leaving(self) -> None:
-        """An image is about to leave the memory, or the device to be let go."""
+        """React before an image leaves the memory, or the device is released."""
         ...
 
 
@@ -200,7 +200,7 @@ class Resident:
         return self._open
 
     def check_open(self) -> None:
-        """Raises UsageError after `close`."""
+        """Raise UsageError after `close`."""
         if not self._open:
             raise UsageError("the session is closed")
 
@@ -209,7 +209,7 @@ class Resident:
     def place(
         self, data: bytes | int, alignment: int = ALIGNMENT, what: str = "data", offset: int = 0
     ) -> Placed:
-        """Bytes of RAM for the host's use.
+        """Reserve bytes of RAM for the host's use.
 
         Args:
             data: the content, or the number of bytes, whose content is then undefined.
@@ -228,7 +228,7 @@ class Resident:
         return placed
 
     def read(self, address: int, size: int) -> bytes:
-        """``size`` bytes of the target's memory from ``address``; queued calls run first.
+        """Read ``size`` bytes of the target's memory at ``address``; queued calls run first.
 
         Raises:
             DeviceError: outside the memory.
@@ -253,7 +253,7 @@ class Resident:
                 self.io.write(address, data)
 
     def share(self, placed: Placed) -> None:
-        """A user learns the address: with `sanitize`, any call may access these bytes now."""
+        """Let any call access these bytes (with `sanitize`), as the user learns their address."""
         if self.sanitizer is not None:
             self.sanitizer.share(placed.address)
 
@@ -367,7 +367,7 @@ class Resident:
     # -- going back ---------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """The state of the device: memory, registers, counters, clock and peripherals.
+        """Save the state of the device: memory, registers, counters, clock and peripherals.
 
         Queued calls run first.
 

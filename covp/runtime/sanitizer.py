@@ -97,15 +97,15 @@ class Extent:
         return self.address + self.size
 
     def offset_of(self, address: int) -> str:
-        """An address in words."""
+        """Describe an address in words."""
         return f"offset {address - self.address} of {self.name}, which has {self.size} bytes"
 
     def holds(self, address: int) -> bool:
-        """Whether an address lies in it."""
+        """Return whether an address lies in it."""
         return self.address <= address < self.end
 
     def distance(self, address: int) -> int:
-        """Bytes from the extent to an address outside it; 0 inside."""
+        """Return the bytes from the extent to an address outside it; 0 inside."""
         return max(self.address - address, address - self.end + 1, 0)
 
 
@@ -154,7 +154,7 @@ class Sanitizer:
         self._returns_to = symbols[RETURN].address
 
     def add_image(self, image: LoadedImage, name: str, is_own: bool = False) -> None:
-        """Code and its variables may be used from now on, code and constants not be changed.
+        """Allow use of an image's code and variables, but no change of code and constants.
 
         ``is_own``: variables of covp's own code are its alone.
         """
@@ -164,7 +164,7 @@ class Sanitizer:
         self._images[id(image)] = extents
 
     def remove_image(self, image: LoadedImage) -> None:
-        """The opposite of `add_image`."""
+        """Undo `add_image`."""
         for extent in self._images.pop(id(image), ()):
             for address in [one for one in self._reserved if extent.holds(one)]:
                 del self._reserved[address]
@@ -172,16 +172,16 @@ class Sanitizer:
             self._freed.append(extent)
 
     def placed(self, address: int, size: int, name: str) -> None:
-        """Memory was taken for an array; calls that are given it may access it."""
+        """Register memory of an array; calls that are given it may access it."""
         self._live[address] = Extent(address, size, name)
 
     def reserve(self, extent: Extent) -> None:
-        """Memory of a module that only those calls may access that are given parts of it."""
+        """Restrict memory of a module to calls that are given parts of it."""
         self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
         self._reserved[extent.address] = extent
 
     def freed(self, address: int) -> None:
-        """Memory was given back."""
+        """Forbid access to memory of an array that was given back."""
         extent = self._live.pop(address, None)
         if extent is not None:
             self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
@@ -189,7 +189,7 @@ class Sanitizer:
             self._freed.append(extent)
 
     def share(self, address: int) -> None:
-        """The user was told where an array lies: every call may access it from now on."""
+        """Let every call access an array whose address the user was given."""
         if self._shares and address in self._live:
             self._shared.add(address)
             extent = self._live[address]
@@ -198,7 +198,7 @@ class Sanitizer:
     # -- executions ---------------------------------------------------------------------------
 
     def begin(self, calls: Sequence[Call], workspace: Block) -> None:
-        """Calls are about to run, in one execution.
+        """Set up the rights of calls that are about to run, in one execution.
 
         Args:
             calls: with their arguments.
@@ -218,7 +218,7 @@ class Sanitizer:
         self._memory.begin()
 
     def end(self) -> None:
-        """They have run, or faulted."""
+        """Take back the rights of the calls, which have run or faulted."""
         self.stack_bytes = self._memory.stack_bytes
         found = map(self._undefined_in, self._given if self._looks_at_outputs else ())
         self._undefined_output = next(filter(None, found), None)
@@ -227,7 +227,7 @@ class Sanitizer:
                 self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
 
     def check_outputs(self) -> None:
-        """After `end` of a call that has not faulted: every element of its outputs has a value.
+        """Check that every element of the outputs has a value, after `end` without a fault.
 
         Raises:
             DeviceFault: "unwritten output": nothing was stored to an element; "uninitialised read":
@@ -237,7 +237,7 @@ class Sanitizer:
             raise name_fault(self._undefined_output, self._device)
 
     def _result(self, calls: Sequence[Call]) -> list[tuple[int, int]]:
-        """The registers of a call's result and their bytes; of several calls none is looked at."""
+        """Return the registers of one call's result and their bytes; none of several calls."""
         if len(calls) != 1 or not calls[0].signature.parameters:
             return []
         result = calls[0].signature.result
@@ -249,7 +249,7 @@ class Sanitizer:
         return [(first, low), (first + 1, 15 if result.bytes == 8 else 0)]
 
     def _stack_arguments(self, call: Call) -> int:
-        """Bytes of arguments that may lie on the stack; those in FPU registers are not left out."""
+        """Return the most bytes of arguments that may lie on the stack."""
         parameters = call.signature.parameters
         if not parameters:
             return 4 * WORDS
@@ -278,7 +278,7 @@ class Sanitizer:
     # -- findings -----------------------------------------------------------------------------
 
     def _undefined_in(self, extent: Extent) -> DeviceFault | None:
-        """The first element of an output that has undefined bits, as a fault."""
+        """Return the first element of an output that has undefined bits, as a fault."""
         if not extent.is_output or not extent.size:
             return None
         undefined = self._memory.undefined_bits(extent.address, extent.size)
@@ -310,7 +310,7 @@ class Sanitizer:
         return names.locate(pc)[0] if names is not None else None
 
     def _deciding(self, finding: Finding) -> str:
-        """What undefined bits decide, and where they were loaded."""
+        """Describe what undefined bits decide, and where they were loaded."""
         text = f"{self._never_written(finding.address)}, decides {finding.decides}"
         names = self._device.abilities.names
         source = names.locate(finding.loaded_at)[1] if names is not None else None
@@ -373,13 +373,13 @@ class Sanitizer:
         return f"address 0x{address:08x}"
 
     def _nearest(self, address: int) -> Extent:
-        """What the access probably was meant for: rather an array of the call than another one."""
+        """Return the extent nearest to an access, rather an array of the call than another one."""
         stack = Extent(self._stack.address, self._stack.size, "the stack")
         near = [*self._given, *self._live.values(), *self._sections(), stack, *self._blocks()]
         return min(near, key=lambda one: one.distance(address))
 
     def _blocks(self) -> Iterator[Extent]:
-        """What covp_workspace_alloc has handed out, if anything."""
+        """Yield the memory that covp_workspace_alloc has handed out, if any."""
         start = -(-self._heap[0] // _ALIGNMENT) * _ALIGNMENT
         end = int.from_bytes(self._device.read(self._next, 4), "little")
         if end > start:
@@ -390,7 +390,7 @@ class Sanitizer:
 
     @contextmanager
     def passing(self) -> Iterator[None]:
-        """Addresses that are read in this context go to a call: the user does not see them."""
+        """Read addresses for a call in this context, without sharing them with the user."""
         self._shares, before = False, self._shares
         try:
             yield
@@ -399,7 +399,7 @@ class Sanitizer:
 
 
 def _extent_of(array: _Array, name: str, is_const: bool, numbers: bool) -> Extent:
-    """``numbers``: the parameter points to some, so that the array is no structure's bytes."""
+    """Return the extent of an array; ``numbers``: the parameter points to numbers."""
     state = Forbidden.STORE if is_const else Forbidden.NOTHING
     if not array.written:
         state |= Forbidden.UNWRITTEN
@@ -410,24 +410,24 @@ def _extent_of(array: _Array, name: str, is_const: bool, numbers: bool) -> Exten
 
 
 def _order(extent: Extent) -> int:
-    """Memory for reading alone comes first, then what was never written."""
+    """Return the rank of an extent: read-only memory first, then what was never written."""
     return 0 if extent.state & Forbidden.STORE else 1 if extent.state else 2
 
 
 def points_to_const(kind: CType) -> bool:
-    """Whether what a C pointer points to may not be changed through it."""
+    """Return whether a C pointer points to const."""
     return kind.kind == "pointer" and kind.pointee is not None and kind.pointee.const
 
 
 def _of_section(extent: Extent, address: int, verb: FaultKind) -> tuple[FaultKind, str]:
-    """An access that a section does not allow: a store to code or constants."""
+    """Classify an access that a section does not allow: a store to code or constants."""
     kind: FaultKind = "store to code" if extent.name.endswith(".text") else "write to const"
     is_const = verb == "out-of-bounds write" and extent.state & Forbidden.STORE
     return kind if is_const else verb, extent.offset_of(address)
 
 
 def _extents(image: LoadedImage, name: str) -> Iterator[Extent]:
-    """The pieces of an image between its gaps; one that is a single variable has its name."""
+    """Yield the pieces of an image between its gaps; a single variable gives its name."""
     between = gaps(image.elf)
     for section, block in image.blocks.items():
         state = Forbidden.STORE if section in FLASH_SECTIONS else Forbidden.NOTHING
@@ -442,7 +442,7 @@ def _extents(image: LoadedImage, name: str) -> Iterator[Extent]:
 
 
 def _variable(piece: Extent, elf: ElfImage) -> Extent:
-    """The one variable that fills a piece up to its alignment, else the piece."""
+    """Return the one variable that fills a piece up to its alignment, else the piece."""
     inside = [one for one in elf.variables if piece.holds(one.address)]
     if len(inside) != 1 or piece.size - inside[0].size >= _ALIGNMENT:
         return piece

@@ -74,7 +74,7 @@ class Session(Resident):
         self._accelerators: dict[int, AcceleratorInstance] = {}
 
     def tensor(self, array: ArrayLike) -> DeviceTensor:
-        """A copy of the array in device memory.
+        """Copy the array into device memory.
 
         Raises:
             CapacityError: it does not fit the RAM.
@@ -203,13 +203,13 @@ class Session(Resident):
             raise
 
     def profile(self) -> Profile:
-        """The cost of the latest inference. Raises UsageError when none has run."""
+        """Return the cost of the latest inference. Raises UsageError when none has run."""
         if self.latest is None:
             raise UsageError("no program has run yet: load one and call its run()")
         return self.latest
 
     def memory(self) -> MemoryUse:
-        """The memory in use now, by the runtime and everything that is loaded."""
+        """Return the memory in use now, by the runtime and everything that is loaded."""
         variables = sum(image.bytes_in(RAM_SECTIONS) for image in self.images)
         flash = sum(image.bytes_in((*FLASH_SECTIONS, ".data")) for image in self.images)
         stack = self.image_memory.stack.size
@@ -223,11 +223,11 @@ class Session(Resident):
         )
 
     def regions(self) -> tuple[RegionUse, ...]:
-        """How full each memory region is, flash first: runtime, programs, tensors and stack."""
+        """Return the use of each memory region, flash first."""
         return self.image_memory.flash.use() + self.image_memory.ram.use()
 
     def _add_library(self, objects: Sequence[Path], name: str) -> Module:
-        """All functions of some objects as a module."""
+        """Add all functions of some objects as a module."""
         return self._add(Module(self, self._link(objects, name, global_names(objects)), name))
 
     def _link(self, objects: Sequence[Path], what: str, keep: Sequence[str]) -> LoadedImage:
@@ -272,14 +272,14 @@ class Session(Resident):
         return module
 
     def _unloaded(self, module: Module) -> None:
-        """A program's memory was given back: so are the addresses of its accelerators."""
+        """Detach the accelerators of a program whose memory was given back."""
         assert isinstance(module, GraphModule)
         self._programs.remove(module.program)
         self._detach(module.program.accelerators)
 
 
 def _of_driver(error: ToolchainError, program: Program) -> ToolchainError:
-    """The compiler's message, with the accelerator whose driver it is about."""
+    """Add the accelerator to the compiler's message if it is about its driver."""
     file = str(error).partition(":")[0]
     for accelerator in program.accelerators:
         if file in accelerator.files:

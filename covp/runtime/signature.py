@@ -57,7 +57,7 @@ class Signature:
 
 
 def read_signatures(elf: bytes) -> dict[str, Signature]:
-    """The external functions that an ELF file with DWARF (-g) defines, by name."""
+    """Read the external functions that an ELF file with DWARF (-g) defines, by name."""
     from elftools.elf.elffile import ELFFile
 
     file = ELFFile(io.BytesIO(elf))
@@ -75,7 +75,7 @@ def read_signatures(elf: bytes) -> dict[str, Signature]:
 
 
 def _attribute(die: Any, name: str) -> Any:
-    """An attribute's value, also where the entry only refers to its declaration."""
+    """Return an attribute's value, also where the entry only refers to its declaration."""
     if name in die.attributes:
         return die.attributes[name].value
     for reference in ("DW_AT_abstract_origin", "DW_AT_specification"):
@@ -158,12 +158,12 @@ def _c_type(die: Any) -> CType:
 
 
 def signature_to_data(signature: Signature) -> dict[str, Any]:
-    """Plain lists and dictionaries, for the cache."""
+    """Convert a signature to plain lists and dictionaries, for the cache."""
     return asdict(signature)
 
 
 def signature_from_data(data: dict[str, Any]) -> Signature:
-    """The signature of the data that `signature_to_data` gave."""
+    """Return the signature from the data of `signature_to_data`."""
     parameters = tuple(Parameter(p["name"], _type_from_data(p["type"])) for p in data["parameters"])
     result = _type_from_data(data["result"])
     return Signature(data["name"], parameters, result, data["variadic"])

@@ -14,7 +14,7 @@ from covp.runtime.placement import Placement
 
 
 def start_files(platform: Platform) -> tuple[str, str]:
-    """The start-up files of a program without a host.
+    """Name the start-up files of a program without a host.
 
     Raises:
         UsageError: the platform is this machine, on which none starts.
@@ -29,7 +29,7 @@ def start_files(platform: Platform) -> tuple[str, str]:
 
 
 def standalone_script(platform: Platform, placement: Placement | None = None) -> str:
-    """The linker script of a program that runs without a host (device_runtime/standalone.ld).
+    """Write the linker script of a program without a host (device_runtime/standalone.ld).
 
     Args:
         platform: whose memory it is.
@@ -54,7 +54,7 @@ def standalone_script(platform: Platform, placement: Placement | None = None) ->
 
 
 def start_sources(platform: Platform) -> list[Source]:
-    """The start-up files, with vectors for the lines of the platform's peripherals, if any."""
+    """Read the start-up files, with vectors for the lines of the platform's peripherals."""
     files = [Source.read(runtime_dir() / name) for name in start_files(platform)]
     own = [one.irq for one in platform.peripherals if one.irq is not None and one.core == FIRST]
     if not own:
@@ -76,7 +76,7 @@ def link_standalone(
     include: Sequence[Path] = (),
     placement: Placement | None = None,
 ) -> Path:
-    """A whole firmware image of C sources with a ``main``: vectors, start-up code, libraries.
+    """Link a whole firmware image of C sources with a ``main``.
 
     It starts at symbol ``covp_reset`` and ends at ``covp_exit`` with main's result in
     ``covp_exit_status``.

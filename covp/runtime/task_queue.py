@@ -149,7 +149,7 @@ class TaskQueue:
             self._sanitizer.begin(batch, workspace)
 
     def workspace(self) -> Block:
-        """The largest piece of free RAM."""
+        """Return the largest piece of free RAM."""
         gaps = self._ram.gaps()
         return max(gaps, key=lambda gap: gap.size) if gaps else Block(self._address[QUEUE], 0)
 

@@ -38,7 +38,7 @@ class DeviceTensor:
 
     @property
     def address(self) -> int:
-        """Of the first element, a multiple of 16."""
+        """Address of the first element, a multiple of 16."""
         self.session.share(self._placed)
         return self._placed.address
 
@@ -53,7 +53,7 @@ class DeviceTensor:
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
     def numpy(self) -> NDArray[Any]:
-        """A copy of its present content; queued calls run first."""
+        """Return a copy of its present content; queued calls run first."""
         self._check_alive()
         raw = self.session.read(self.pointer, self.nbytes)
         values: NDArray[Any] = np.frombuffer(raw, self.dtype).reshape(self.shape)
@@ -89,7 +89,7 @@ class DeviceTensor:
             raise UsageError("the tensor was freed")
 
     def check_usable_in(self, session: Resident, where: str) -> None:
-        """Raises UsageError: it was freed, or is another session's; ``where`` names the call."""
+        """Raise UsageError if freed or of another session; ``where`` names the call."""
         self._check_alive()
         if session is not self.session:
             raise UsageError(

@@ -25,7 +25,7 @@ class Transfers:
         return self.reads + self.writes + self.executes
 
     def since(self, before: Transfers) -> Transfers:
-        """The difference to an earlier state."""
+        """Return the difference to an earlier state."""
         return Transfers(
             self.reads - before.reads,
             self.writes - before.writes,
@@ -58,23 +58,23 @@ class MeteredDevice:
 
     @property
     def abilities(self) -> Abilities:
-        """Those of the device; what they do is not metered."""
+        """Abilities of the device; what they do is not metered."""
         return self.device.abilities
 
     def read(self, address: int, size: int) -> bytes:
-        """See `LowLevelDevice.read`."""
+        """See `LowLevelDevice.read`; counts the bytes too."""
         self._reads += 1
         self._bytes_read += size
         return self.device.read(address, size)
 
     def write(self, address: int, data: bytes) -> None:
-        """See `LowLevelDevice.write`."""
+        """See `LowLevelDevice.write`; counts the bytes too."""
         self._writes += 1
         self._bytes_written += len(data)
         self.device.write(address, data)
 
     def execute(self, entry: int, stop: int, timeout: float | None = None) -> Stop:
-        """See `LowLevelDevice.execute`."""
+        """See `LowLevelDevice.execute`; counts the execution too."""
         self._executes += 1
         self.busy = True
         try:

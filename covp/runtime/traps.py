@@ -45,7 +45,7 @@ _ARM_EXCEPTIONS = {2: "NMI", 3: "HardFault", 11: "SVC", 12: "DebugMonitor", 14: 
 def fault_of(
     platform: Platform, device: LowLevelDevice, record: Sequence[int]
 ) -> DeviceFault | None:
-    """The fault that a record describes; None where the run ended well.
+    """Return the fault that a record describes; None where the run ended well.
 
     Args:
         device: halted; the stacked frame is read from it.

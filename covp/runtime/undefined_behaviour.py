@@ -59,11 +59,11 @@ class _Call:
         return f"{PurePath(self._text(name)).name}:{line}" if name and line else None
 
     def word(self, position: int) -> int:
-        """A word of the data; file, line and column are the first three."""
+        """Return a word of the data; file, line and column are the first three."""
         return int.from_bytes(self._read(self._data + 4 * position, 4), "little")
 
     def type(self, position: int) -> _Type:
-        """The type whose descriptor's address is a word of the data."""
+        """Return the type whose descriptor's address is a word of the data."""
         address = self.word(position)
         kind, info = struct.unpack("<HH", self._read(address, 4))
         # "'int [4]'", "'int32_t' (aka 'int')"
@@ -71,7 +71,7 @@ class _Call:
         return _Type(name.replace(" [", "["), kind, info)
 
     def value(self, type_: _Type, word: int) -> int | float | None:
-        """An operand: ``word`` itself, or what it points to where it does not fit a word."""
+        """Return an operand: ``word`` itself, or what it points to if it does not fit a word."""
         size = type_.bits // 8
         if type_.kind not in (_INTEGER, _FLOAT, _BIT_INT) or size > 16:
             return None
@@ -82,7 +82,7 @@ class _Call:
         return int.from_bytes(raw, "little", signed=type_.is_signed)
 
     def shown(self, type_: _Type, word: int) -> str:
-        """An operand as text."""
+        """Format an operand as text."""
         value = self.value(type_, word)
         return "?" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -94,7 +94,7 @@ class _Call:
 
 
 def as_finding(fault: DeviceFault, device: LowLevelDevice) -> DeviceFault:
-    """A fault in a handler, as the undefined behaviour in its caller; any other as it is.
+    """Turn a fault in a handler into the undefined behaviour of its caller.
 
     Args:
         fault: changed in place.
@@ -129,7 +129,7 @@ def _place(fault: DeviceFault, device: LowLevelDevice, source: str | None) -> No
 
 
 def _calling(registers: Mapping[str, int], read: Callable[[int, int], bytes]) -> int:
-    """The address of the call that a handler was entered by."""
+    """Return the address of the call that a handler was entered by."""
     if "rsp" in registers:
         return int.from_bytes(read(registers["rsp"] + 16, 8), "little") - 5
     if "lr" in registers:
@@ -216,7 +216,7 @@ def _float_cast(call: _Call) -> str:
 
 def _invalid_value(call: _Call) -> str:
     type_ = call.type(3)
-    return f"load of {call.shown(type_, call.values[0])}, which is no value of {type_.name}"
+    return f"load of {call.shown(type_, call.values[0])}, which is not a value of {type_.name}"
 
 
 def _conversion(call: _Call) -> str:

@@ -12,7 +12,7 @@ from covp.hardware.job_unit import JobRecord
 
 @dataclass(frozen=True)
 class Work:
-    """What an accelerator did of one layer.
+    """The work that an accelerator did for one layer.
 
     Attributes:
         jobs: that were over; None of units in the core.
@@ -31,7 +31,7 @@ class Work:
 
 
 def of_jobs(layer: ProgramLayer, jobs: Sequence[JobRecord]) -> Work:
-    """The work of a unit on the bus.
+    """Return the work of a unit on the bus.
 
     Args:
         layer: on that unit.
@@ -59,7 +59,7 @@ def _share(layer: ProgramLayer, macs: int | None, stored: int) -> float:
 def of_instructions(
     layers: Sequence[ProgramLayer], unit: InstructionUnit, uses: Mapping[str, int]
 ) -> Work:
-    """The work of a unit in the core, over all of its layers: it has no jobs to tell them apart.
+    """Return the work of a unit in the core, over all of its layers: it has no jobs.
 
     Args:
         layers: on that unit.

@@ -54,7 +54,7 @@ class Drawn(st.SearchStrategy[T]):
         self._draw, self._text = draw, text
 
     def do_draw(self, data: ConjectureData) -> T:
-        """The value of one example."""
+        """Return the value of one example."""
         return self._draw(data)
 
     def __repr__(self) -> str:
@@ -114,7 +114,7 @@ def _range(kind: np.dtype[Any], low: float | None, high: float | None) -> tuple[
 
 
 def draw_seed(data: ConjectureData) -> int:
-    """The seed of an array; those of several arrays are best drawn before all elements.
+    """Draw the seed of an array; draw those of several arrays before all elements.
 
     Of bytes, as Hypothesis prefers small integers to others.
     """
@@ -156,7 +156,7 @@ def draw_array(
 
 
 def _add_special(flat: Array, seed: int, nan: bool, infinity: bool) -> None:
-    """One or more NaNs, infinities and negative zeros in every other array."""
+    """Put one or more NaNs, infinities and negative zeros into every other array."""
     special = [-0.0, *[np.nan] * nan, *[np.inf, -np.inf] * infinity]
     for k in range(seed % 8 - 3):
         flat[seed * (k + 1) // 8 % flat.size] = special[(seed + k) % len(special)]

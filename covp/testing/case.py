@@ -28,7 +28,7 @@ class Case(Protocol):
 
     @property
     def kind(self) -> str:
-        """Of the operator, e.g. "CONV_2D"."""
+        """Kind of the operator, e.g. "CONV_2D"."""
         ...
 
     @property
@@ -37,11 +37,11 @@ class Case(Protocol):
         ...
 
     def graph(self) -> Graph:
-        """The layer alone."""
+        """Return the layer alone."""
         ...
 
     def inputs(self) -> list[NDArray[Any]]:
-        """Values for the graph's inputs."""
+        """Return values for the graph's inputs."""
         ...
 
 
@@ -60,14 +60,14 @@ class Layer(ABC):
 
     @abstractmethod
     def graph(self) -> Graph:
-        """The layer alone; new tensors at each call, with the same values."""
+        """Return the layer alone; new tensors at each call, with the same values."""
 
     def op(self) -> Op:
-        """The operator of a new `graph`."""
+        """Return the operator of a new `graph`."""
         return self.graph().ops[0]
 
     def inputs(self) -> list[NDArray[Any]]:
-        """Random values for the graph's inputs."""
+        """Return random values for the graph's inputs."""
         return self._inputs(self.seed, "random")
 
     def _inputs(self, seed: int, content: Content) -> list[NDArray[Any]]:
@@ -131,7 +131,7 @@ def place_windows(
     same: bool,
     pads: tuple[int, int, int, int] | None,
 ) -> Windows:
-    """The windows over an image.
+    """Return the windows over an image.
 
     Args:
         size, kernel, stride, dilation: (height, width), all positive.

@@ -51,11 +51,11 @@ class ElementwiseCase(Layer):
     content: Content = "random"
 
     def inputs(self) -> list[NDArray[Any]]:
-        """Values for the graph's inputs."""
+        """Return values for the graph's inputs."""
         return self._inputs(self.seed, self.content)
 
     def graph(self) -> Graph:
-        """The layer alone."""
+        """Return the layer alone."""
         second = self.shape if self.other is None else self.other
         shapes = (self.shape, second, np.broadcast_shapes(self.shape, second))
         a, b, y = (
@@ -99,7 +99,7 @@ class PoolCase(Layer):
     ties: bool = False
 
     def inputs(self) -> list[NDArray[Any]]:
-        """Values for the graph's input."""
+        """Return values for the graph's input."""
         if not self.ties or self.dtype == "float32":
             return self._inputs(self.seed, self.content)
         op = self.op()
@@ -107,7 +107,7 @@ class PoolCase(Layer):
         return [halfway_image(op.input(0), op.attributes, (rows, columns), self.seed)]
 
     def graph(self) -> Graph:
-        """The layer alone."""
+        """Return the layer alone."""
         seen = place_windows(self.size, self.filter, self.stride, (1, 1), self.same, self.padding)
         x, y = (
             _tensor(name, (self.batch, *size, self.channels), self.dtype, 0.05, self.zero_point)
@@ -134,7 +134,7 @@ class SoftmaxCase(Layer):
     beta: float = 1.0
 
     def graph(self) -> Graph:
-        """The layer alone."""
+        """Return the layer alone."""
         x = _tensor("x", (self.rows, self.depth), self.dtype, self.scale, 0)
         unit = 1 / 128 if self.dtype == "int16" else 1 / 256
         y = _tensor("y", (self.rows, self.depth), self.dtype, unit, -128)
@@ -163,7 +163,7 @@ class ConcatenationCase(Layer):
     constant: int | None = None
 
     def graph(self) -> Graph:
-        """The layer alone."""
+        """Return the layer alone."""
 
         def shape(length: int) -> Shape:
             return (*self.shape[: self.axis], length, *self.shape[self.axis + 1 :])
@@ -208,7 +208,7 @@ class OperatorCase(Layer):
     gap: int = 0
 
     def graph(self) -> Graph:
-        """The layer alone."""
+        """Return the layer alone."""
         x = plain("x", self.shape, self.dtype)
         if x.dtype in (np.int8, np.uint8, np.int16):
             x.quantization = affine(self.scale, self.zero_point)
@@ -251,7 +251,7 @@ class MatMulCase(Layer):
     constant: bool = False
 
     def graph(self) -> Graph:
-        """The layer alone."""
+        """Return the layer alone."""
         first, second = (self.rows, self.depth), (self.depth, self.columns)
         shapes = [
             (*batch, *(matrix[::-1] if swapped else matrix))

@@ -26,7 +26,7 @@ def _noise() -> Array:
 
 
 def noise(count: int, dtype: np.dtype[Any], seed: int) -> Array:
-    """Random bits as unsigned or signed integers; a copy.
+    """Return random bits as unsigned or signed integers; a copy.
 
     Args:
         count: of the numbers.
@@ -42,7 +42,7 @@ def noise(count: int, dtype: np.dtype[Any], seed: int) -> Array:
 
 
 def _between(count: int, low: int, high: int, seed: int) -> Array:
-    """Random int64 from low to high."""
+    """Return random int64 from low to high."""
     if high - low < 1 << 16:  # modulo 2**16 is even enough for a test
         wide = noise(count, np.dtype(np.uint16), seed).astype(np.int64)
         return np.asarray(wide % (high - low + 1) + low)

@@ -79,7 +79,7 @@ class ConvCase(Layer):
     nonzero: Pair | None = None
 
     def graph(self) -> Graph:
-        """The layer alone."""
+        """Return the layer alone."""
         fan_in, outputs = self.channels
         if self.kind == "FULLY_CONNECTED":
             attributes: Any = FullyConnected(self.activation)
@@ -171,7 +171,7 @@ class ConvCase(Layer):
         return float(typical * self.output_scale * self.weight_limit / 127)
 
     def inputs(self) -> list[NDArray[Any]]:
-        """Values for the graph's inputs."""
+        """Return values for the graph's inputs."""
         if self.largest:
             return self._inputs(self.seed + 1, "lowest" if self.zero_points[0] >= 0 else "highest")
         return self._inputs(self.seed + 1, "extreme" if self.extreme else "random")

@@ -30,7 +30,7 @@ def _finished(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WindowProblem(Problem):
-    """What convolutions have in common; input and output are NHWC.
+    """A problem of convolutions; input and output are NHWC.
 
     Attributes:
         input: int8, int16 or float32 (batch, height, width, channels).
@@ -67,7 +67,7 @@ class WindowProblem(Problem):
         return (self.input.shape[0], *count, self.outputs)
 
     def _taps(self, x: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
-        """For each place of the kernel the part of ``x`` that it meets, in double precision."""
+        """Yield for each place of the kernel the part of ``x`` that it meets, as doubles."""
         image = pad(x.astype(np.float64), self.padding)
         (sy, sx), (dy, dx) = self.stride, self.dilation
         _, rows, columns, _ = self.output_shape
@@ -90,7 +90,7 @@ class ConvolutionProblem(WindowProblem):
 
     @property
     def groups(self) -> int:
-        """Of channels and of outputs."""
+        """Number of groups of channels and of outputs."""
         return int(self.input.shape[3] // self.weights.shape[3])
 
     @property
@@ -99,7 +99,7 @@ class ConvolutionProblem(WindowProblem):
         return int(self.weights.shape[0])
 
     def expected(self) -> Array:
-        """The output, of the input's type."""
+        """Return the output, of the input's type."""
         inputs = np.split(self.input, self.groups, axis=3)
         weights = np.split(self.weights, self.groups, axis=0)
         parts = [self._sums(x, w) for x, w in zip(inputs, weights, strict=True)]
@@ -141,7 +141,7 @@ class DepthwiseProblem(WindowProblem):
         return int(self.weights.shape[3])
 
     def expected(self) -> Array:
-        """The output, of the input's type."""
+        """Return the output, of the input's type."""
         if self.requantization is None:
             sums = np.asarray(
                 sum(
@@ -191,7 +191,7 @@ class FullyConnectedProblem(Problem):
         return (self.input.shape[0], self.weights.shape[0])
 
     def expected(self) -> Array:
-        """The output, of the input's type."""
+        """Return the output, of the input's type."""
         kind = np.float64 if self.requantization is None else np.int64
         sums = (self.input.astype(kind) - kind(self.zero_point)) @ self.weights.T.astype(kind)
         if self.input.dtype == np.int8:

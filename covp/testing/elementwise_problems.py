@@ -46,7 +46,7 @@ class PoolProblem(Problem):
         return (batch, rows, columns, channels)
 
     def expected(self) -> Array:
-        """The output, of the input's type."""
+        """Return the output, of the input's type."""
         if self.kind == "max":
             result = self._windows(self.input, _lowest(self.input)).max(axis=(4, 5))
         else:
@@ -106,7 +106,7 @@ class AddProblem(Problem):
         return np.broadcast_shapes(self.a.shape, self.b.shape)
 
     def expected(self) -> Array:
-        """The output, of the inputs' type."""
+        """Return the output, of the inputs' type."""
         x, y = (
             multiply_by_quantized_multiplier(
                 (each.astype(np.int64) - self.zero_points[i]) << self.left_shift,
@@ -142,7 +142,7 @@ class MulProblem(Problem):
         return np.broadcast_shapes(self.a.shape, self.b.shape)
 
     def expected(self) -> Array:
-        """The output, of the inputs' type."""
+        """Return the output, of the inputs' type."""
         x, y = (
             each.astype(np.int32) - zero
             for each, zero in zip((self.a, self.b), self.zero_points, strict=True)

@@ -75,7 +75,7 @@ def _pairs(largest: int) -> S[tuple[int, int]]:
 def convolutions(
     *kinds: str, max_size: int = 9, max_channels: int = 20, max_kernel: int = 3, **fields: Any
 ) -> S[ConvCase]:
-    """Layers with weights.
+    """Return layers with weights.
 
     Args:
         kinds: some of `CONVOLUTIONS`; all of them by default.
@@ -226,7 +226,7 @@ STRATEGIES: dict[str, Callable[[str], S[Any]]] = {
 
 
 def layers(*kinds: str) -> S[Any]:
-    """Layers of any of these kinds of operators; of all that are known by default.
+    """Return layers of any of these kinds of operators; of all that are known by default.
 
     Raises:
         UsageError: nothing draws layers of a kind.

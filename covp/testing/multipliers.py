@@ -26,7 +26,7 @@ def multipliers(
     min_shift: int = LEAST_SHIFT,
     max_shift: int = MOST_SHIFT,
 ) -> st.SearchStrategy[tuple[int, int]]:
-    """Pairs (multiplier, shift) in TFLite's ranges: multiplier / 2**31 * 2**shift.
+    """Return pairs (multiplier, shift) in TFLite's ranges: multiplier / 2**31 * 2**shift.
 
     A third of the multipliers are 2**30 (powers of two: results that lie between two integers), a
     third the largest. The simplest pair is a half.

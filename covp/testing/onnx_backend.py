@@ -42,7 +42,7 @@ class Prepared(BackendRep):  # type: ignore[misc]
         self.profile: Profile | None = None
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[NDArray[Any], ...]:
-        """One inference.
+        """Run one inference.
 
         Args:
             inputs: an array for each input of the model, in order.
@@ -94,7 +94,7 @@ class Backend(BackendBase):  # type: ignore[misc]
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether there is such a platform; "CPU" stands for `cpu`."""
+        """Return whether there is such a platform; "CPU" stands for `cpu`."""
         try:
             load_platform(cls.cpu if device == "CPU" else device)
         except CovpError:

@@ -93,7 +93,7 @@ def _draw(data: ConjectureData, seed: int, dtype: np.dtype[Any], count: int) -> 
 
 
 def _towards(end: int, a: Array, b: Array) -> Array:
-    """The elements with signs that take the sum to the end; zeros once it would be past it."""
+    """Give elements the signs that take the sum to the end; zeros once it would pass it."""
     info = np.iinfo(a.dtype)
     direction = np.sign(b.astype(np.int64)) * (1 if end > 0 else -1)
     flipped = np.clip(np.abs(a.astype(np.int64)) * direction, info.min, info.max)
@@ -102,7 +102,7 @@ def _towards(end: int, a: Array, b: Array) -> Array:
 
 
 def _with_bias(end: int, a: Array, b: Array, free: bool) -> Sum:
-    """The bias is what is missing; where int32 does not hold it, an element is raised."""
+    """Set the bias to what is missing; if int32 does not hold it, raise an element."""
     if free and not b.any():
         b = b.copy()
         b[-1] = 1

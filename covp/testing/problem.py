@@ -23,17 +23,17 @@ class Problem(Printed, ABC):
 
     @abstractmethod
     def expected(self) -> Any:
-        """The result, or a tuple of several, in a new array."""
+        """Return the result, or a tuple of several, in a new array."""
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """Of the result, of the first of several."""
+        """Shape of the result, of the first of several."""
         result = self.expected()
         return tuple((result[0] if isinstance(result, tuple) else result).shape)
 
 
 def window_count(size: Pair, kernel: Pair, stride: Pair, dilation: Pair, padding: Sides) -> Pair:
-    """Rows and columns of windows over an image.
+    """Count rows and columns of windows over an image.
 
     Args:
         size, kernel, stride, dilation: (height, width).
@@ -48,7 +48,7 @@ def window_count(size: Pair, kernel: Pair, stride: Pair, dilation: Pair, padding
 
 
 def pad(image: Array, padding: Sides, outside: float = 0) -> Array:
-    """An NHWC image with rows and columns around it.
+    """Pad an NHWC image with rows and columns.
 
     Args:
         image: (batch, height, width, channels).
@@ -60,5 +60,5 @@ def pad(image: Array, padding: Sides, outside: float = 0) -> Array:
 
 
 def sides(padding: Sides) -> Padding:
-    """The same as an attribute of a graph's operator."""
+    """Convert padding to the attribute of a graph's operator."""
     return Padding(*padding)

@@ -55,7 +55,7 @@ _SUM_SHIFT = 7
 
 
 class Given:
-    """What a caller of a strategy has said of the geometry.
+    """The geometry that a caller of a strategy has given.
 
     Args:
         known: names that there are.
@@ -72,7 +72,7 @@ class Given:
         self.values = values
 
     def get(self, data: ConjectureData, name: str, draw: Callable[[], T]) -> T:
-        """The value given, or one that ``draw`` draws from ``data`` where ``name`` is not."""
+        """Return the value given, or one that ``draw`` draws from ``data`` for ``name``."""
         value = self.values.get(name)
         if value is None:
             return draw()
@@ -136,7 +136,7 @@ def _up_to(data: ConjectureData, most: int) -> int:
 
 @dataclass(frozen=True)
 class _Values:
-    """What layers with weights have besides their geometry."""
+    """The values of layers with weights, besides their geometry."""
 
     input: Array
     weights: Array

@@ -23,7 +23,7 @@ __all__ = [
 
 
 def affine(scale: ArrayLike, zero_point: ArrayLike = 0, axis: int = 0) -> Quantization:
-    """One quantization: real = scale * (stored - zero_point).
+    """Return one quantization: real = scale * (stored - zero_point).
 
     Args:
         scale: one number for the whole tensor, or shape (n,) for n indices along ``axis``.
@@ -55,7 +55,7 @@ def per_tensor(
     scale: st.SearchStrategy[float] | None = None,
     zero_point: st.SearchStrategy[int] | None = None,
 ) -> st.SearchStrategy[Quantization]:
-    """One scale for a whole tensor.
+    """Return one scale for a whole tensor.
 
     Args:
         dtype: of the stored values; bounds the zero points.
@@ -72,7 +72,7 @@ def per_tensor(
 def per_channel(
     channels: int, axis: int = 0, scale: st.SearchStrategy[float] | None = None
 ) -> st.SearchStrategy[Quantization]:
-    """One scale for each channel and zero points of 0, as TFLite has weights.
+    """Return one scale for each channel and zero points of 0, as TFLite has weights.
 
     Args:
         channels: how many scales; positive.

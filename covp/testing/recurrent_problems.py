@@ -45,7 +45,7 @@ class SvdfProblem(Problem):
     requantization: Requantization
 
     def expected(self) -> tuple[Array, Array]:
-        """The output, int8 (batch, units), and the state of afterwards."""
+        """Return the output, int8 (batch, units), and the state of afterwards."""
         x = self.input.astype(np.int64) - self.zero_point
         dots = x @ self.feature_weights.T.astype(np.int64)
         newest = np.clip(
@@ -93,7 +93,7 @@ class LstmProblem(Problem):
     cell_power: int = -11
 
     def expected(self) -> tuple[Array, Array, Array]:
-        """The hidden states (batch, steps, cells), and hidden state and cell of afterwards."""
+        """Return hidden states (batch, steps, cells), and the last hidden state and cell."""
         gates = tuple(
             Gate(
                 self.weights[i],
@@ -144,7 +144,7 @@ class GruProblem(Problem):
     reset_after: bool = True
 
     def expected(self) -> tuple[Array, Array]:
-        """The hidden states (batch, steps, cells) and the last of them, in double precision."""
+        """Return the hidden states (batch, steps, cells) and the last of them, as doubles."""
         h = self.hidden.astype(np.float64)
         states: list[Any] = []
         for x in np.moveaxis(self.input.astype(np.float64), 1, 0):

@@ -120,7 +120,7 @@ def grus(
 
 
 def _draw_factor(data: ConjectureData, least: int, most: int) -> Factor:
-    """A multiplier, one of two a power of two, and a shift."""
+    """Return a multiplier, one of two a power of two, and a shift."""
     multiplier = data.draw_integer(LEAST, MOST) if data.draw_integer(0, 1) else LEAST
     return multiplier, data.draw_integer(least, most)
 

@@ -37,7 +37,7 @@ def reproduction(test: Callable[..., Any], drawn: dict[str, Any], fixed: dict[st
 
 
 def _body(test: Callable[..., Any], names: list[str]) -> str:
-    """The statements of a test without its docstring; a call of it where there is no source."""
+    """Return the statements of a test without its docstring; without source a call of it."""
     try:
         source = textwrap.dedent(inspect.getsource(test))
         function: Any = ast.parse(source).body[0]

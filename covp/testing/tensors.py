@@ -28,7 +28,7 @@ def int8(
     data: NDArray[Any] | None = None,
     axis: int = 0,
 ) -> Tensor:
-    """A quantized int8 tensor.
+    """Return a quantized int8 tensor.
 
     Args:
         name: unique in its graph.
@@ -42,7 +42,7 @@ def int8(
 
 
 def int16(name: str, shape: Shape, scale: float = 1.0, zero_point: int = 0) -> Tensor:
-    """A quantized int16 tensor.
+    """Return a quantized int16 tensor.
 
     Args:
         name: unique in its graph.
@@ -56,14 +56,14 @@ def int16(name: str, shape: Shape, scale: float = 1.0, zero_point: int = 0) -> T
 def plain(
     name: str, shape: Shape, dtype: DTypeLike = np.float32, data: NDArray[Any] | None = None
 ) -> Tensor:
-    """A tensor of a name, shape and dtype without quantization; with ``data`` a constant."""
+    """Return a tensor of a name, shape and dtype without quantization; with ``data`` a constant."""
     return Tensor(name, shape, np.dtype(dtype), None, data)
 
 
 def filled(
     tensor: Tensor, seed: int | np.random.Generator = 0, content: Content = "random"
 ) -> NDArray[Any]:
-    """Values for a tensor, of its shape and dtype.
+    """Draw values for a tensor, of its shape and dtype.
 
     Args:
         tensor: integer or floating point.
@@ -111,7 +111,7 @@ def shapes(min_rank: int = 1, max_rank: int = 4, max_extent: int = 5) -> st.Sear
 
 @st.composite
 def broadcast_shapes(draw: st.DrawFn, max_extent: int = 5) -> tuple[Shape, Shape]:
-    """Two shapes of ranks 1 to 4 that numpy broadcasts, either the larger one."""
+    """Return two shapes of ranks 1 to 4 that numpy broadcasts, either the larger one."""
     whole = draw(shapes(max_extent=max_extent))
     other = tuple(draw(st.sampled_from([extent, 1])) for extent in whole)
     other = other[draw(st.integers(0, len(other) - 1)) :]
@@ -126,7 +126,7 @@ def tensors(
     quantization: st.SearchStrategy[Quantization] | None = None,
     name: str = "x",
 ) -> Tensor:
-    """Tensors whose value comes at run time.
+    """Return tensors whose value comes at run time.
 
     Args:
         dtype: of all of them.

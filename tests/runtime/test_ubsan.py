@@ -97,7 +97,7 @@ CASES = {
                         "    if (m) return m;\n    __builtin_unreachable(); }",
                         (0,), "code that cannot be reached", (1,), 1),
     "truth": Case("int32_t truth(const _Bool *p) { return *p; }",
-                  ("p+1",), "load of 2, which is no value of", ("p",), 1),
+                  ("p+1",), "load of 2, which is not a value of", ("p",), 1),
     "zeros": Case("int32_t zeros(uint32_t a) { return __builtin_clz(a); }",
                   (0,), "builtin function: clz of 0", (1,), 31),
     "pointer": Case("uint32_t pointer(const int8_t *p, int32_t n)"

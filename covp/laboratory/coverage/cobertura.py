@@ -11,7 +11,7 @@ from covp.laboratory.coverage.files import Branch, FileCoverage
 
 
 def cobertura(files: Mapping[str, FileCoverage]) -> str:
-    """The XML of Cobertura's coverage-04.dtd.
+    """Return the XML of Cobertura's coverage-04.dtd.
 
     Args:
         files: what ran, by absolute path.
@@ -69,7 +69,7 @@ def _line(lines: xml.Element, number: int, runs: int, branches: list[Branch]) ->
 
 
 def _figures(files: list[FileCoverage], totals: bool = False) -> dict[str, str]:
-    """The rates of files as attributes."""
+    """Return the rates of files as attributes."""
     lines = [runs > 0 for file in files for runs in file.lines.values()]
     known = [one for file in files for one in file.branches if one.line and one.taken is not None]
     hit, found = sum(one.outcomes for one in known), 2 * len(known)

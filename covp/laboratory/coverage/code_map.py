@@ -22,7 +22,7 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class CodeMap:
-    """What is known of an ELF file's code.
+    """The code of an ELF file: its instructions, functions and source lines.
 
     Attributes:
         steps: its instructions by address, in ascending order; data between them is left out.
@@ -46,7 +46,7 @@ class CodeMap:
 
 @functools.lru_cache(maxsize=64)
 def read_code(elf: bytes) -> CodeMap:
-    """The map of a linked ELF file of a 32-bit Arm or RISC-V core.
+    """Read the map of a linked ELF file of a 32-bit Arm or RISC-V core.
 
     Args:
         elf: its content; without debug information only instructions and symbols are known.
@@ -93,7 +93,7 @@ def _steps(file: Any) -> Iterator[Step]:
 
 
 def _mapping_symbols(file: Any) -> list[tuple[int, bool]]:
-    """Where code ($t, $x) and data ($d) begin, by address; ELF for the Arm Architecture 5.5.5."""
+    """Find where code ($t, $x) and data ($d) begin; ELF for the Arm Architecture 5.5.5."""
     table = file.get_section_by_name(".symtab")
     marks = {}
     for symbol in table.iter_symbols() if table is not None else ():
@@ -107,7 +107,7 @@ def _mapping_symbols(file: Any) -> list[tuple[int, bool]]:
 
 
 def _handlers(file: Any) -> frozenset[int]:
-    """Addresses of what undefined-behaviour checks call; they are in the runtime."""
+    """Return the addresses of the runtime's functions that undefined-behaviour checks call."""
     table = file.get_section_by_name(".symtab")
     symbols = table.iter_symbols() if table is not None else ()
     return frozenset(
@@ -131,7 +131,7 @@ def _places(rows: Sequence[Row], steps: Mapping[int, Step]) -> dict[int, Place]:
 
 
 def _without_code(rows: Sequence[Row]) -> tuple[tuple[int, str, int], ...]:
-    """Statements whose code was merged with what follows, as the compiler marks them."""
+    """Return statements whose code was merged with what follows, as the compiler marks them."""
     found = {
         (row.start, row.file, row.line)
         for row in rows
@@ -141,7 +141,7 @@ def _without_code(rows: Sequence[Row]) -> tuple[tuple[int, str, int], ...]:
 
 
 def _symbols(file: Any, known: Sequence[Instance], steps: Container[int]) -> list[Instance]:
-    """The functions of the symbol table that have no debug information."""
+    """Return the functions of the symbol table that have no debug information."""
     covered = {one.entry for one in known if not one.inlined}
     found = []
     for start, end, name in read_functions(file):
@@ -151,7 +151,7 @@ def _symbols(file: Any, known: Sequence[Instance], steps: Container[int]) -> lis
 
 
 def _placed(instances: Sequence[Instance], rows: Sequence[Row]) -> Iterator[Instance]:
-    """The same, where those without a declaration, of assembly, are declared where they begin."""
+    """Yield the instances; those without a declaration (assembly) are declared where they begin."""
     lines = {row.start: row for row in reversed(rows) if row.line}
     for one in instances:
         row = lines.get(one.entry) if one.file == NO_FILE else None
@@ -173,7 +173,7 @@ def _blocks(steps: Mapping[int, Step]) -> dict[int, int]:
 
 
 def _owners(instances: Sequence[Instance], steps: Mapping[int, Step]) -> dict[int, int]:
-    """The innermost instance of each instruction: the smallest that holds it."""
+    """Return the innermost instance of each instruction: the smallest that holds it."""
     addresses = sorted(steps)
     owners: dict[int, int] = {}
     by_size = sorted(range(len(instances)), key=lambda n: (-instances[n].bytes, n))

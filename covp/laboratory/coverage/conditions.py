@@ -18,8 +18,7 @@ Path = tuple[tuple[int, bool], ...]
 
 
 def judge(conditions: Sequence[Condition], branches: Sequence[Branch]) -> tuple[Status, ...]:
-    """For each condition: "shown" to decide alone; "missed": it was not; "unknown": counts do not
-    tell.
+    """Say if each condition is "shown" to decide alone, "missed", or "unknown" from counts.
 
     Args:
         conditions: of a decision.
@@ -52,7 +51,7 @@ class _Graph:
         return self.edges[number, value][1]
 
     def status(self, number: int) -> Status:
-        """Of a condition."""
+        """Return the status of a condition."""
         if not (self._count(number, True) and self._count(number, False)):
             return "missed"
         if len(self) > LARGEST:
@@ -74,7 +73,7 @@ class _Graph:
         return [path for path in self._paths(number, value) if self._decides(path)]
 
     def _paths(self, number: int, value: bool) -> Iterator[Path]:
-        """All ways from a condition with a value to an outcome."""
+        """Yield all ways from a condition with a value to an outcome."""
         target, _ = self.edges[number, value]
         if target < 0:
             yield ((number, value),)
@@ -87,7 +86,7 @@ class _Graph:
         return self.edges[path[-1]][0]
 
     def _decides(self, path: Path) -> bool:
-        """Whether the other value of the path's first condition can lead to the other outcome."""
+        """Return whether the path's first condition with its other value can change the outcome."""
         (number, value), known = path[0], dict(path)
         others = self._paths(number, not value)
         return any(
@@ -100,7 +99,7 @@ class _Graph:
         return all(self._count(*edge) for edge in path)
 
     def _certain(self, path: Path) -> bool:
-        """Whether some evaluation took all of a path: those that left it are too few."""
+        """Return whether some evaluation must have taken a path: too few left it."""
         taking = self._count(*path[0])
         for number, value in path[1:]:
             taking -= self.lost[number] + self._count(number, not value)
@@ -130,7 +129,7 @@ class ConditionCoverage:
 
 
 def conditions(file: FileCoverage) -> list[ConditionCoverage]:
-    """The conditions of a file by line; those of copies of a decision are put together."""
+    """Return the conditions of a file by line; those of copies of a decision are put together."""
     found: dict[tuple[tuple[int, int], ...], list[ConditionCoverage]] = {}
     for decision, branches in file.decisions:
         judged = _judged(decision, branches)
@@ -158,7 +157,7 @@ def _judged(decision: Decision, branches: Sequence[Branch]) -> list[ConditionCov
 
 
 def _together(one: ConditionCoverage, other: ConditionCoverage) -> ConditionCoverage:
-    """Of two copies: what one of them shows."""
+    """Merge two copies of a condition: it has what one of them shows."""
     status = max(one.status, other.status, key=_BETTER.index)
     return ConditionCoverage(
         one.line, one.column, one.number, one.of, one.both or other.both, status

@@ -1,4 +1,4 @@
-"""How often instructions ran, and which way conditions went, out of a trace."""
+"""Counts of executed instructions and of the ways of conditions, from a trace."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from covp.device.timing.trace import Trace
-from covp.laboratory.coverage.files import added
+from covp.laboratory.coverage.files import add_known
 from covp.laboratory.coverage.instructions import Step
 
 Outcomes = tuple[int | None, int | None]
@@ -17,7 +17,7 @@ None: not known."""
 
 @dataclass(frozen=True)
 class Counts:
-    """What ran.
+    """The counts of instructions and conditions that ran.
 
     Attributes:
         executed: how often, by address of the instruction.
@@ -31,7 +31,7 @@ class Counts:
         sites = dict(self.sites)
         for at, (taken, untaken) in other.sites.items():
             known = sites.get(at, (0, 0))
-            sites[at] = added(known[0], taken), added(known[1], untaken)
+            sites[at] = add_known(known[0], taken), add_known(known[1], untaken)
         return Counts(Counter(self.executed) + Counter(other.executed), sites)
 
 
@@ -39,7 +39,7 @@ NO_COUNTS = Counts({}, {})
 
 
 def count(trace: Trace, steps: Mapping[int, Step], conditional: Mapping[int, int]) -> Counts:
-    """The counts of the code of a map.
+    """Count how often the code of a map ran.
 
     Args:
         trace: of what is counted alone, see `Trace.since`.
@@ -60,7 +60,7 @@ def count(trace: Trace, steps: Mapping[int, Step], conditional: Mapping[int, int
         if step is not None and step.kind == "branch":
             known = sites.get(last, (0, 0))
             gone = sum(runs.taken + runs.away for runs in block.runs)
-            sites[last] = added(known[0], gone), added(known[1], block.count - gone)
+            sites[last] = add_known(known[0], gone), add_known(known[1], block.count - gone)
     for at in [at for at in executed if at not in steps]:
         del executed[at]
     for at, reached in executed.items():

@@ -21,7 +21,7 @@ FORMAT = 1
 
 @dataclass
 class CoverageData:
-    """What ran, by source file; `+` and `merge` add runs.
+    """The coverage of source files, by path; `+` and `merge` add runs.
 
     Attributes:
         files: by absolute path; code that was given as text has a name with a key of the text.
@@ -32,7 +32,7 @@ class CoverageData:
     texts: dict[str, str] = field(default_factory=dict)
 
     def merge(self, other: CoverageData) -> CoverageData:
-        """The counts of both."""
+        """Return the sum of both counts."""
         return CoverageData().add(self).add(other)
 
     __add__ = merge
@@ -45,7 +45,7 @@ class CoverageData:
         return self
 
     def file(self, name: str | Path) -> FileCoverage:
-        """A file by its path or the end of it.
+        """Find a file by its path or the end of it.
 
         Raises:
             UsageError: no file or more than one has that name.
@@ -62,19 +62,19 @@ class CoverageData:
         raise UsageError(f"coverage of {name}: which of {', '.join(sorted(found))}")
 
     def lines(self, name: str | Path) -> dict[int, int]:
-        """Line to how often it ran, of the lines that have code; see `file` for the name."""
+        """Return line to how often it ran, of the lines that have code; see `file` for the name."""
         return self.file(name).lines
 
     def functions(self, name: str | Path) -> dict[str, int]:
-        """Function to how often it was entered."""
+        """Return function to how often it was entered; see `file` for the name."""
         return {function: runs for function, (_, runs) in self.file(name).functions.items()}
 
     def branches(self, name: str | Path) -> list[Branch]:
-        """The conditional branches of a file by line and column."""
+        """Return the conditional branches of a file by line and column."""
         return self.file(name).branches
 
     def conditions(self, name: str | Path) -> list[ConditionCoverage]:
-        """The conditions of a file's ``&&`` and ``||`` that are branches of the machine code."""
+        """Return the conditions of a file's ``&&`` and ``||`` that are machine code branches."""
         return conditions(self.file(name))
 
     def write(self, path: str | Path) -> None:
@@ -91,7 +91,7 @@ class CoverageData:
             raise UsageError(f"coverage cannot be written to {path}: {error.strerror}") from None
 
     def _text(self, path: Path) -> str:
-        """The file's content; code that was given as text is written into a folder beside it."""
+        """Return the file's content; write code given as text into a folder beside it."""
         if path.suffix == ".json":
             return self.to_json()
         folder = path.resolve().with_name(f"{path.name}-sources")
@@ -102,13 +102,13 @@ class CoverageData:
         return (cobertura if path.suffix == ".xml" else lcov)(placed)
 
     def report(self) -> str:
-        """Files with their figures, and the lines and branches that are not covered."""
+        """Return files with their figures, and the lines and branches that are not covered."""
         return report(self.files)
 
     # -- JSON ---------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """All of it; `from_json` reads it."""
+        """Return all of it as JSON, which `from_json` reads."""
         files = {
             path: {
                 "parts": [[*part, runs] for part, runs in sorted(file.parts.items())],
@@ -120,7 +120,7 @@ class CoverageData:
 
     @classmethod
     def from_json(cls, text: str) -> CoverageData:
-        """What `to_json` gave.
+        """Read the JSON that `to_json` returns.
 
         Raises:
             UsageError: it is something else.
@@ -132,7 +132,7 @@ class CoverageData:
             files = {path: _file(data) for path, data in document["files"].items()}
             return cls(files, dict(document["texts"]))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UsageError(f"this is no coverage data that covp has written: {error!r}") from None
+            raise UsageError(f"not coverage data written by covp: {error!r}") from None
 
 
 def _file(data: Mapping[str, Any]) -> FileCoverage:

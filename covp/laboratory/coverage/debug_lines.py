@@ -1,4 +1,4 @@
-"""What debug information says of code: the source line of each address, and whose code it is."""
+"""Debug information: the source line and the function of each address."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Instance:
 
     @property
     def bytes(self) -> int:
-        """Of its code."""
+        """Size of its code in bytes."""
         return sum(end - start for start, end in self.ranges)
 
 
 def read_rows(dwarf: Any) -> list[Row]:
-    """All entries of all line tables, in the tables' order."""
+    """Read all entries of all line tables, in the tables' order."""
     return [row for unit in dwarf.iter_CUs() for row in _unit_rows(dwarf, unit)]
 
 
@@ -77,7 +77,7 @@ def _unit_rows(dwarf: Any, unit: Any) -> Iterator[Row]:
 
 
 def _file_names(unit: Any, program: Any) -> dict[int, str]:
-    """The paths of a line table's files by number."""
+    """Return the paths of a line table's files by number."""
     home = _text(unit.get_top_DIE(), "DW_AT_comp_dir")
     folders = [os.fsdecode(folder) for folder in program["include_directory"]]
     first = 0 if program.header.version >= 5 else 1
@@ -91,7 +91,7 @@ def _file_names(unit: Any, program: Any) -> dict[int, str]:
 
 
 def read_instances(dwarf: Any) -> list[Instance]:
-    """All functions with code, and their inlined copies."""
+    """Read all functions with code, and their inlined copies."""
     found: list[Instance] = []
     for unit in dwarf.iter_CUs():
         program = dwarf.line_program_for_CU(unit)
@@ -147,7 +147,7 @@ def _listed_ranges(dwarf: Any, unit: Any, attribute: Any) -> Iterator[tuple[int,
 
 
 def _attribute(die: Any, name: str) -> Any:
-    """An attribute's value, also where the entry only refers to its declaration."""
+    """Return an attribute's value, also where the entry only refers to its declaration."""
     if name in die.attributes:
         return die.attributes[name].value
     for reference in ("DW_AT_abstract_origin", "DW_AT_specification"):

@@ -24,7 +24,7 @@ _NEVER_INSIDE = re.compile(r"[;{}?]|\b(if|else|while|for|return|switch|case)\b")
 
 
 def find_decisions(code: CodeMap, branches: Sequence[Step]) -> tuple[tuple[Condition, ...], ...]:
-    """The decisions with more than one condition.
+    """Find the decisions with more than one condition.
 
     Branches belong together where one leads to the other, all are left to two places, and the
     source has ``&&`` or ``||`` and no statement between them; without the source, where they are on
@@ -47,7 +47,7 @@ def find_decisions(code: CodeMap, branches: Sequence[Step]) -> tuple[tuple[Condi
 
 
 def _decision(code: CodeMap, root: Step, numbers: Mapping[int, int], used: set[int]) -> list[int]:
-    """Addresses of a decision's conditions, in the order in which they are reached."""
+    """Find the addresses of a decision's conditions, in the order in which they are reached."""
     nodes = [root.address]
     for address in nodes:  # it grows
         for target in _ways(code.steps[address]):
@@ -62,7 +62,7 @@ def _decision(code: CodeMap, root: Step, numbers: Mapping[int, int], used: set[i
 
 
 def _decides(code: CodeMap, nodes: Sequence[int]) -> bool:
-    """Whether branches have two exits together, and each has two ways."""
+    """Return whether the branches have two exits in all, and each leads two ways."""
     if len(_exits(code, nodes)) != 2:
         return False
     ways = [[_leads(code, node, way, nodes) for way in _ways(code.steps[node])] for node in nodes]
@@ -70,25 +70,25 @@ def _decides(code: CodeMap, nodes: Sequence[int]) -> bool:
 
 
 def _leads(code: CodeMap, node: int, way: int, nodes: Container[int]) -> int | Exit:
-    """The branch of ``nodes``, or the exit, that a way leads to."""
+    """Return the branch of ``nodes``, or the exit, that a way leads to."""
     reached = _following(code, node, way, nodes)
     return _exit(code, way) if reached is None else reached
 
 
 def _ways(step: Step) -> tuple[int, int]:
-    """Where a branch leads when it is taken, and when not."""
+    """Return where a branch leads when it is taken, and when not."""
     assert step.target is not None
     return step.target, step.end
 
 
 def _following(code: CodeMap, node: int, way: int, nodes: Container[int]) -> int | None:
-    """The branch of ``nodes`` that comes next, evaluation goes to higher addresses; None: none."""
+    """Return the branch of ``nodes`` that comes next, at a higher address, or None."""
     reached = _next_branch(code, way)
     return reached if reached is not None and reached in nodes and reached > node else None
 
 
 def _exits(code: CodeMap, nodes: Sequence[int]) -> list[Exit]:
-    """The places that the branches lead to beside each other."""
+    """Return the places outside ``nodes`` that the branches lead to."""
     ways = ((node, way) for node in nodes for way in _ways(code.steps[node]))
     left = {_exit(code, way) for node, way in ways if _following(code, node, way, nodes) is None}
     return sorted(left, key=str)
@@ -110,7 +110,7 @@ def _as_data(
 
 
 def _next_branch(code: CodeMap, address: int) -> int | None:
-    """The first branch that is reached from an address."""
+    """Find the first branch that is reached from an address."""
     for step in _path(code, address):
         if step.kind == "branch":
             return step.address
@@ -118,7 +118,7 @@ def _next_branch(code: CodeMap, address: int) -> int | None:
 
 
 def _exit(code: CodeMap, address: int) -> Exit:
-    """Where unconditional jumps at an address lead; copies of the same code are the same exit."""
+    """Follow the jumps at an address to an exit; copies of the same code are the same exit."""
     for step in _path(code, address):
         if step.kind != "jump":
             place = code.places.get(step.address)
@@ -127,7 +127,7 @@ def _exit(code: CodeMap, address: int) -> Exit:
 
 
 def _path(code: CodeMap, address: int) -> Iterator[Step]:
-    """What runs from an address on, up to where it is not known."""
+    """Yield the instructions that run from an address on, up to where it is not known."""
     for _ in range(_LONGEST):
         step = code.steps.get(address)
         if step is None:
@@ -155,7 +155,7 @@ def _is_one_expression(code: CodeMap, one: int, other: int) -> bool:
 
 
 def _stays(code: CodeMap, branch: int, way: int) -> bool:
-    """Whether only code of the same expression runs from a branch to the next one."""
+    """Return whether only code of the same expression runs from a branch to the next one."""
     file, first, _ = code.places[branch]
     steps = list(_path(code, way))
     last = code.places[steps[-1].address][1]
@@ -165,7 +165,7 @@ def _stays(code: CodeMap, branch: int, way: int) -> bool:
 
 
 def _text(first: Place, last: Place) -> str | None:
-    """The source from one place to another, the operator there included; without comments."""
+    """Return the source from one place to another, with the operator there, without comments."""
     lines = source_lines(first[0])
     if lines is None or last[1] > len(lines) or not first[2] or not last[2]:
         return None
@@ -176,7 +176,7 @@ def _text(first: Place, last: Place) -> str | None:
 
 @functools.lru_cache(maxsize=256)
 def source_lines(path: str) -> tuple[str, ...] | None:
-    """The lines of a source file; None where it cannot be read."""
+    """Return the lines of a source file; None where it cannot be read."""
     try:
         return tuple(Path(path).read_text(encoding="utf-8", errors="replace").split("\n"))
     except OSError:

@@ -1,4 +1,4 @@
-"""What ran of one source file: its lines, functions and branches."""
+"""The coverage of one source file: its lines, functions and branches."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class Branch:
 
     @property
     def ran(self) -> bool:
-        """Whether it was reached."""
+        """Whether the branch was reached."""
         return self.taken is None or self.untaken is None or self.taken + self.untaken > 0
 
     @property
     def outcomes(self) -> int:
-        """How many of its two outcomes were seen."""
+        """Number of its two outcomes that were seen."""
         return bool(self.taken) + bool(self.untaken)
 
     def __add__(self, other: Branch) -> Branch:
-        taken, untaken = added(self.taken, other.taken), added(self.untaken, other.untaken)
+        taken, untaken = add_known(self.taken, other.taken), add_known(self.untaken, other.untaken)
         return replace(self, taken=taken, untaken=untaken)
 
 
-def added(one: int | None, other: int | None) -> int | None:
-    """The sum of ``one`` and the ``other`` count, as far as they are known."""
+def add_known(one: int | None, other: int | None) -> int | None:
+    """Add ``one`` and the ``other`` count, as far as they are known."""
     return one if other is None else other if one is None else one + other
 
 
@@ -119,7 +119,7 @@ class Part(NamedTuple):
 
 @dataclass
 class FileCoverage:
-    """What ran of a source file.
+    """The coverage of a source file.
 
     Attributes:
         parts: how often each block of code of a line ran.
@@ -131,7 +131,7 @@ class FileCoverage:
 
     @property
     def lines(self) -> dict[int, int]:
-        """How often each line with code ran: its block that ran most, in each form of the code."""
+        """Runs of each line with code: of its block that ran most, in each form of the code."""
         found: dict[int, int] = {}
         for part in sorted(self.parts):
             found[part.line] = found.get(part.line, 0) + max(self.parts[part])
@@ -147,20 +147,20 @@ class FileCoverage:
 
     @property
     def branches(self) -> list[Branch]:
-        """Of all its functions, by line and column."""
+        """Branches of all its functions, by line and column."""
         routines = (self.routines[key] for key in sorted(self.routines))
         found = [branch for one in routines for branch in one.branches]
         return sorted(found, key=lambda branch: (branch.line, branch.column))
 
     @property
     def decisions(self) -> list[tuple[Decision, tuple[Branch, ...]]]:
-        """Of all its functions, with the branches of the function."""
+        """Decisions of all its functions, with the branches of the function."""
         routines = (self.routines[key] for key in sorted(self.routines))
         return [(one, routine.branches) for routine in routines for one in routine.decisions]
 
     @property
     def branches_by_line(self) -> dict[int, list[Branch]]:
-        """Those that belong to a line."""
+        """Branches that belong to a line, by its number."""
         found: dict[int, list[Branch]] = {}
         for branch in self.branches:
             if branch.line:
@@ -168,12 +168,12 @@ class FileCoverage:
         return found
 
     def add_part(self, part: Part, runs: Sequence[int]) -> None:
-        """``runs`` more of the blocks of a ``part``."""
+        """Add ``runs`` of the blocks of a ``part``."""
         known = self.parts.get(part)
         self.parts[part] = tuple(runs) if known is None else tuple(map(operator.add, known, runs))
 
     def add_routine(self, routine: Routine) -> None:
-        """A copy or another run of a function."""
+        """Add a copy or another run of a function."""
         key = routine.name, routine.variant
         known = self.routines.get(key)
         self.routines[key] = routine if known is None else known + routine

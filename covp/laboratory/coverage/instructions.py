@@ -49,7 +49,7 @@ class Step:
 
 
 def decode(code: bytes, address: int, is_thumb: bool) -> Iterator[Step]:
-    """The instructions of straight code from ``address`` on; stops where half an instruction is.
+    """Decode straight code from ``address`` on; stops at half an instruction.
 
     Args:
         code: its bytes, without data in between.
@@ -68,7 +68,7 @@ def _signed(value: int, bits: int) -> int:
 
 
 def _gather(bits: int, *fields: tuple[int, int, int]) -> int:
-    """The immediate of fields (lowest bit, how many, their place in it)."""
+    """Assemble the immediate from fields (lowest bit, how many, their place in it)."""
     return sum((bits >> low & ((1 << count) - 1)) << to for low, count, to in fields)
 
 
@@ -158,7 +158,7 @@ def _thumb_code(code: bytes, address: int) -> Iterator[Step]:
 
 
 def _conditional(step: Step, first: bool) -> Step:
-    """The same in an IT block."""
+    """Return the step as one in an IT block."""
     return replace(step, name="it" if first else "", conditional=True, guards=first)
 
 

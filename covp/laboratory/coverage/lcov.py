@@ -8,7 +8,7 @@ from covp.laboratory.coverage.files import FileCoverage
 
 
 def lcov(files: Mapping[str, FileCoverage]) -> str:
-    """The tracefile that lcov and genhtml read; geninfo(1), section FILES.
+    """Return the tracefile that lcov and genhtml read; geninfo(1), section FILES.
 
     Args:
         files: what ran, by absolute path.
@@ -32,7 +32,7 @@ def _functions(file: FileCoverage) -> list[str]:
 
 
 def _branches(file: FileCoverage) -> list[str]:
-    """A branch of the machine code is a block with two branches: taken, and not."""
+    """Write each branch of the machine code as a block with two branches: taken, and not."""
     records, hit, found = [], 0, 0
     for line, branches in file.branches_by_line.items():
         for block, branch in enumerate(branches):

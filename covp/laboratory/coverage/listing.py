@@ -12,7 +12,7 @@ from covp.laboratory.coverage.instructions import Step
 
 
 def listing(code: CodeMap, counts: Counts, function: Instance) -> str:
-    """The instructions of a function with how often each ran, and which way its branches went.
+    """List the instructions of a function with how often each ran, and which way branches went.
 
     Args:
         code: of the ELF file.

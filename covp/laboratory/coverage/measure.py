@@ -22,7 +22,7 @@ Lines = dict[tuple[str, int], tuple[int, ...]]
 
 
 def measure(code: CodeMap, counts: Counts) -> CoverageData:
-    """What ran of the source files of an ELF file.
+    """Return the coverage of the source files of an ELF file.
 
     All lines, functions and branches of the file are in it, those that never ran with 0.
 
@@ -44,7 +44,7 @@ def measure(code: CodeMap, counts: Counts) -> CoverageData:
 
 
 def _lines(code: CodeMap, counts: Counts) -> dict[int, Lines]:
-    """The lines of each copy of a function, by its position in the map."""
+    """Return the lines of each copy of a function, by its position in the map."""
     found: dict[int, dict[tuple[str, int], dict[int, int]]] = {}
     places = [(at, file, line) for at, (file, line, _) in code.places.items() if line]
     for at, file, line in sorted((*places, *code.statements)):
@@ -57,7 +57,7 @@ def _lines(code: CodeMap, counts: Counts) -> dict[int, Lines]:
 
 
 def _by_instance(code: CodeMap) -> dict[int, list[Step]]:
-    """The instructions of each copy of a function, by address; one may have none of its own."""
+    """Return the instructions of each copy of a function, by address; it may have none."""
     found: dict[int, list[Step]] = {number: [] for number in range(len(code.instances))}
     for at, number in sorted(code.owners.items()):
         found[number].append(code.steps[at])
@@ -93,12 +93,12 @@ def _branch(code: CodeMap, counts: Counts, step: Step) -> Branch:
 
 
 def _aim(code: CodeMap, step: Step) -> int:
-    """The line that a branch leads to."""
+    """Return the line that a branch leads to."""
     return code.places.get(-1 if step.target is None else step.target, _UNKNOWN)[1]
 
 
 def _entries(code: CodeMap, counts: Counts, instance: Instance) -> int:
-    """How often a copy of a function was entered at its start, but not by loops of its own."""
+    """Count how often a copy of a function was entered at its start, without its own loops."""
     runs = counts.executed.get(instance.entry, 0)
     for start, end in instance.ranges:
         for at in range(start, end, 2):

@@ -10,7 +10,7 @@ from covp.laboratory.coverage.files import Branch, FileCoverage
 
 
 def report(files: Mapping[str, FileCoverage]) -> str:
-    """A table of the files; below it the lines that did not run and branches that went one way."""
+    """Format a table of the files, the lines that did not run, and branches that went one way."""
     if not files:
         return "no code with line information ran"
     folders = [os.path.dirname(path) for path in files if os.path.isabs(path)]
@@ -46,7 +46,7 @@ def _share(hit: int, found: int) -> str:
 
 
 def _missing(file: FileCoverage) -> list[str]:
-    """What did not run or went one way only, by line and column."""
+    """List what did not run or went one way only, by line and column."""
     found = [((first, 0), _did_not_run(first, last)) for first, last in _spans(file.lines)]
     for branch in file.branches:
         if branch.ran and branch.taken is not None and branch.outcomes < 2:
@@ -76,7 +76,7 @@ def _undecided(one: ConditionCoverage) -> str:
 
 
 def _spans(runs: Mapping[int, int]) -> list[tuple[int, int]]:
-    """First and last line of each group that did not run, without a line that ran in between."""
+    """Group lines that did not run, with no line that ran in between: first and last of each."""
     spans: list[tuple[int, int]] = []
     was_missing = False
     for line, count in sorted(runs.items()):

@@ -23,7 +23,7 @@ from covp.runtime.resident import Resident
 
 
 class Coverage:
-    """What ran of a session's code, without instrumentation: the code is the one that ships.
+    """The coverage of a session's code, without instrumentation: the code is the one that ships.
 
     ::
 
@@ -83,38 +83,38 @@ class Coverage:
 
     @property
     def data(self) -> CoverageData:
-        """What ran until now: data that can be added up, written and sent to other processes."""
+        """Coverage until now: it can be added up, written and sent to other processes."""
         self._settle()
         return CoverageData().add(self._data)
 
     def take(self) -> CoverageData:
-        """The same, and forget it: the next time it starts at zero."""
+        """Return the coverage until now and start again at zero."""
         self._settle()
         taken, self._data = self._data, CoverageData()
         return taken
 
     def lines(self, name: str | Path) -> dict[int, int]:
-        """See `CoverageData.lines`."""
+        """Return line to how often it ran, of the lines that have code, in the file ``name``."""
         return self.data.lines(name)
 
     def functions(self, name: str | Path) -> dict[str, int]:
-        """See `CoverageData.functions`."""
+        """Return function to how often it was entered, in the file ``name``."""
         return self.data.functions(name)
 
     def branches(self, name: str | Path) -> list[Branch]:
-        """See `CoverageData.branches`."""
+        """Return the conditional branches of the file ``name`` by line and column."""
         return self.data.branches(name)
 
     def conditions(self, name: str | Path) -> list[ConditionCoverage]:
-        """See `CoverageData.conditions`."""
+        """Return the conditions of ``&&`` and ``||`` of the file ``name``."""
         return self.data.conditions(name)
 
     def report(self) -> str:
-        """See `CoverageData.report`."""
+        """Return files with their figures, and the lines and branches that are not covered."""
         return self.data.report()
 
     def listing(self, function: str) -> str:
-        """The instructions of a function that is loaded, each with how often it ran.
+        """List the instructions of a function that is loaded, each with how often it ran.
 
         For assembly, and for functions without source.
 
@@ -131,7 +131,7 @@ class Coverage:
         raise UsageError(f"no function {function!r} was counted: {near_misses(function, names)}")
 
     def write(self, path: str | Path) -> None:
-        """See `CoverageData.write`."""
+        """Write the coverage into a file, in the format that its suffix names."""
         self.data.write(path)
 
     def __add__(self, other: Coverage | CoverageData) -> CoverageData:
@@ -140,12 +140,12 @@ class Coverage:
     # -- counting -----------------------------------------------------------------------------
 
     def loaded(self, image: LoadedImage) -> None:
-        """See `ImageWatcher`."""
+        """Prepare to count conditional instructions of an image that was loaded."""
         steps = read_code(image.elf.content).steps.values()
         self._device.count_conditional(step.address for step in steps if step.conditional)
 
     def leaving(self) -> None:
-        """See `ImageWatcher`."""
+        """Add the counts until now, before an image leaves the memory."""
         self._settle()
 
     def _begin(self, session: Resident, before: Trace) -> None:
@@ -176,7 +176,7 @@ _collected: weakref.WeakKeyDictionary[Resident, Coverage] = weakref.WeakKeyDicti
 
 
 def collect(session: Resident) -> CoverageData:
-    """What ran in a session since the previous call for it; the first time all since its start.
+    """Return what ran in a session since the previous call for it, or since its start.
 
     Call it once at the start, too: modules that are unloaded, and the conditions of Arm's IT
     blocks, are counted from then on.
@@ -206,7 +206,7 @@ def _tracing(session: Resident) -> TracesCode:
 
 
 def _named(data: CoverageData, runtime: bool) -> CoverageData:
-    """The same with files that were given as text under names that say nothing of this machine."""
+    """Name files that were given as text independently of this machine."""
     generated, own = cache_dir("sources"), runtime_dir().resolve()
     named = CoverageData()
     for path, file in data.files.items():
@@ -221,7 +221,7 @@ def _named(data: CoverageData, runtime: bool) -> CoverageData:
 
 
 def _text_of(path: Path) -> tuple[str, str]:
-    """A name for code that was given as text, by its content, and the text."""
+    """Name code that was given as text by its content; also return the text."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError:

@@ -20,7 +20,7 @@ def open_jobs(
     *,
     isolated: bool = False,
 ) -> Jobs[Given, Result]:
-    """What does calls of some work.
+    """Open the workers that do calls of ``work``.
 
     What a script or a notebook registered (operators), no other process can know: there the work
     is done in this one.
@@ -42,7 +42,7 @@ def open_jobs(
 
 
 def _cores() -> int:
-    """That this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -51,7 +51,7 @@ class Done(Generic[Given, Result]):
 
     @property
     def result(self) -> Result:
-        """What the work gave. Raises `error` where there is one."""
+        """Result of the work. Raises `error` where there is one."""
         if isinstance(self.error, Died | Lost):
             raise DeviceError(
                 f"a worker process died: it {self.error}, as when the memory of this machine is "
@@ -88,7 +88,7 @@ class Jobs(Owned, Generic[Given, Result]):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """Name of the pool in messages."""
         return "the pool of worker processes"
 
     @property
@@ -102,7 +102,7 @@ class Jobs(Owned, Generic[Given, Result]):
 
     @abstractmethod
     def _ended(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
-        """Number, outcome and seconds of calls that ended: at least one, or none after a time."""
+        """Return number, outcome and seconds of calls that ended; none after a time."""
 
     @property
     def in_flight(self) -> int:
@@ -125,7 +125,7 @@ class Jobs(Owned, Generic[Given, Result]):
         return number
 
     def wait(self, seconds: float | None = None) -> list[Done[Given, Result]]:
-        """The calls that ended meanwhile; none after some time, or where all are repeated.
+        """Wait for calls to end and return them; none after ``seconds``, or if all are repeated.
 
         Args:
             seconds: to wait at most; None: until something happens.
@@ -157,7 +157,7 @@ class Jobs(Owned, Generic[Given, Result]):
             yield from self.wait()
 
     def _is_again(self, number: int, error: CovpError | None) -> bool:
-        """Whether a call is repeated; it is on its way then."""
+        """Return whether a call is repeated; if so, start it again."""
         call = self._calls[number]
         if isinstance(error, Lost):
             call.ends += 1
@@ -178,8 +178,8 @@ class Jobs(Owned, Generic[Given, Result]):
 _Item = TypeVar("_Item")
 
 
-def taken(results: queue.SimpleQueue[_Item], seconds: float | None) -> list[_Item]:
-    """All that a queue has, at least one item, or none after some time."""
+def take_all(results: queue.SimpleQueue[_Item], seconds: float | None) -> list[_Item]:
+    """Take all that a queue has: at least one item, or none after ``seconds``."""
     found = []
     try:
         found.append(results.get(timeout=seconds))

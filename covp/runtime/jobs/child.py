@@ -55,8 +55,7 @@ class Died(DeviceError):
 
     @property
     def is_crash(self) -> bool:
-        """Whether the process ended itself; SIGKILL and SIGTERM come from elsewhere, SIGKILL
-        from the system where memory is full."""
+        """Whether the process ended itself, not by a signal from outside or for lack of memory."""
         return -self.status not in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -65,17 +64,17 @@ class Raised(CovpError):
 
     @staticmethod
     def of(error: Exception) -> Raised:
-        """Says so in one line."""
+        """Describe an error in one line."""
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return Raised(f"internal error: {text}")
 
 
-def packed(work: Callable[[Any], Any]) -> bytes:
-    """Work for a child, with what is registered here."""
+def pack(work: Callable[[Any], Any]) -> bytes:
+    """Pack work for a child, with what is registered here."""
     return pickle.dumps((Registered.here(), pickle.dumps(work)))
 
 
-def _unpacked(content: bytes) -> Callable[[Any], Any]:
+def _unpack(content: bytes) -> Callable[[Any], Any]:
     registered, work = pickle.loads(content)
     registered.register()  # the work may be made of it
     found: Callable[[Any], Any] = pickle.loads(work)
@@ -94,14 +93,14 @@ class Child(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """Name of the process in messages."""
         return "a worker process"
 
     def call(self, content: bytes, argument: bytes) -> Outcome:
-        """What the work gives for an argument; where the process ends, the error is `Died`.
+        """Call the work with an argument; if the process ends, the error is `Died`.
 
         Args:
-            content: the work, `packed`; it is loaded once.
+            content: the work, `pack`; it is loaded once.
             argument: pickled.
         """
         status = 0
@@ -140,13 +139,13 @@ class Child(Owned):
         process.wait()
 
     def _begun(self) -> tuple[subprocess.Popen[bytes], Connection]:
-        """The process, which counts as busy. Raises DeviceError: this is closed."""
+        """Return the process, marked as busy. Raises DeviceError: this is closed."""
         with self._lock:
             if self._is_closed:
                 raise DeviceError("a worker process was closed")
             self._is_busy = True
             if self._process is None or self._connection is None:
-                self._process, self._connection = _started()
+                self._process, self._connection = _start()
             return self._process, self._connection
 
     def _forget(self) -> None:
@@ -157,8 +156,8 @@ class Child(Owned):
             self._is_busy = False
 
 
-def _started() -> tuple[subprocess.Popen[bytes], Connection]:
-    """A process of a fresh Python: what this one's threads and handles are in is not copied."""
+def _start() -> tuple[subprocess.Popen[bytes], Connection]:
+    """Start a fresh Python process, which copies no threads or handles of this one."""
     ours, theirs = multiprocessing.Pipe()
     with theirs:
         modules = os.pathsep.join(filter(None, sys.path))
@@ -174,7 +173,7 @@ def _started() -> tuple[subprocess.Popen[bytes], Connection]:
 
 
 def serve(number: int) -> None:
-    """The process itself: call the work with what comes, until there is nothing for a while.
+    """Serve as the child: call the work with what comes, until there is nothing for a while.
 
     Args:
         number: the descriptor of its end of the pipe.
@@ -189,7 +188,7 @@ def serve(number: int) -> None:
                 content, work = other, None
             outcome: Outcome
             try:
-                work = work or _unpacked(content)
+                work = work or _unpack(content)
                 outcome = work(pickle.loads(argument)), None
             except CovpError as error:
                 outcome = None, error

@@ -17,8 +17,8 @@ from importlib.metadata import version
 from typing import Any
 
 from covp.errors import DeviceError, UsageError
-from covp.runtime.jobs.base import Given, Jobs, Lost, Result, taken
-from covp.runtime.jobs.child import Child, Outcome, packed
+from covp.runtime.jobs.base import Given, Jobs, Lost, Result, take_all
+from covp.runtime.jobs.child import Child, Outcome, pack
 
 distributed: Any = importlib.import_module("distributed")  # its types differ by version
 
@@ -41,7 +41,7 @@ class Cluster(Jobs[Given, Result]):
     def __init__(self, work: Callable[[Given], Result], scheduler: str) -> None:
         super().__init__()
         self._name = f"covp-{uuid.uuid4().hex[:12]}"
-        self._content, self._scheduler = packed(work), scheduler
+        self._content, self._scheduler = pack(work), scheduler
         self._starts = 0
         self._results: queue.SimpleQueue[tuple[int, Outcome, float] | BaseException] = (
             queue.SimpleQueue()
@@ -108,7 +108,7 @@ class Cluster(Jobs[Given, Result]):
         future.add_done_callback(lambda done: self._fetchers.submit(self._fetch, number, done))
 
     def _fetch(self, number: int, future: Any) -> None:
-        """In a thread of its own."""
+        """Put the result of a call into the queue (called in a thread of its own)."""
         try:
             outcome, seconds = future.result()
             self._results.put((number, outcome, seconds))
@@ -119,7 +119,7 @@ class Cluster(Jobs[Given, Result]):
             self._results.put(error)
 
     def _ended(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
-        found = taken(self._results, seconds)
+        found = take_all(self._results, seconds)
         for each in found:
             if isinstance(each, BaseException):
                 raise self._gone(each) from None
@@ -149,7 +149,7 @@ class Cluster(Jobs[Given, Result]):
 
 
 def _demand_workers(client: Any, address: str) -> None:
-    """Raises DeviceError: there is no worker, or one has another covp."""
+    """Raise DeviceError if there is no worker, or one has another covp."""
     try:
         client.wait_for_workers(1, timeout=_ANSWER)
     except TimeoutError:
@@ -173,13 +173,13 @@ _children: dict[tuple[str, int], Child] = {}
 
 
 def call_here(coordinator: str, content: bytes, argument: bytes) -> tuple[Outcome, float]:
-    """A task for a worker: a call, done by a child process of this thread, and its seconds."""
+    """Do a call on a worker, in a child process of this thread; also return its seconds."""
     child = _children.setdefault((coordinator, threading.get_ident()), Child())
     started = time.monotonic()
     return child.call(content, argument), time.monotonic() - started
 
 
 def end_children(coordinator: str) -> None:
-    """For a worker: end the work for a coordinator that goes."""
+    """End the work for a coordinator that is gone (called on a worker)."""
     for key in [key for key in _children if key[0] == coordinator]:
         _children.pop(key).close()

@@ -14,8 +14,8 @@ from pathlib import Path
 from covp.base import temporary
 from covp.base.closing import Closing
 from covp.errors import CovpError, DeviceError
-from covp.runtime.jobs.base import Given, Jobs, Result, taken
-from covp.runtime.jobs.child import Child, Outcome, packed
+from covp.runtime.jobs.base import Given, Jobs, Result, take_all
+from covp.runtime.jobs.child import Child, Outcome, pack
 
 
 class InLine(Jobs[Given, Result]):
@@ -64,7 +64,7 @@ class Processes(Jobs[Given, Result]):
 
     def __init__(self, work: Callable[[Given], Result], count: int) -> None:
         super().__init__()
-        self._content = packed(work)
+        self._content = pack(work)
         self._children = [Child() for _ in range(count)]
         self._idle: queue.SimpleQueue[Child] = queue.SimpleQueue()
         for child in self._children:
@@ -82,7 +82,7 @@ class Processes(Jobs[Given, Result]):
         self._threads.submit(self._run, number, pickle.dumps(argument))
 
     def _run(self, number: int, argument: bytes) -> None:
-        """In a thread; there are as many as children."""
+        """Do a call in an idle child (called in a thread; there are as many as children)."""
         child = self._idle.get()
         started = time.monotonic()
         try:
@@ -93,7 +93,7 @@ class Processes(Jobs[Given, Result]):
         self._results.put((number, outcome, time.monotonic() - started))
 
     def _ended(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
-        return taken(self._results, seconds)
+        return take_all(self._results, seconds)
 
     def close(self) -> None:
         """End the processes."""

@@ -24,14 +24,14 @@ class Registered:
 
     @staticmethod
     def here() -> Registered:
-        """All of this process."""
+        """Collect all that is registered in this process."""
         return Registered(
             registered_from(), intrinsics.dot_products(), intrinsics.requantize_instructions()
         )
 
     @property
     def is_portable(self) -> bool:
-        """Whether another process can have it; not what a script or a notebook registered."""
+        """Whether other processes can have it: not if a script or a notebook registered it."""
         return "__main__" not in self.modules
 
     def register(self) -> None:

@@ -32,7 +32,7 @@ class Against:
 
     @staticmethod
     def parse(text: str) -> Against:
-        """The comparison that a user's text names.
+        """Return the comparison that a user's text names.
 
         Args:
             text: "reference", "toolchain gcc", "toolchain:gcc" and the like.
@@ -55,7 +55,7 @@ class Against:
 
 
 def built_by_file(path: str, program: Program) -> Program:
-    """The program that ``build(program)`` of a Python file makes of another one.
+    """Return the program that ``build(program)`` of a Python file makes of another one.
 
     Args:
         path: of the file.

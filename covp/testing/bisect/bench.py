@@ -66,7 +66,7 @@ class Bench(Closing):
             raise
 
     def _loaded(self, only: int | None) -> Module:
-        """All of the program, or the files of one layer and its accelerators."""
+        """Load all of the program, or the files of one layer and its accelerators."""
         if only is None:
             return self.session.load(self.program, hosted=True)
         hardware = self.session.device.abilities.hardware
@@ -86,7 +86,7 @@ class Bench(Closing):
         self.session.call(self._symbols[function].value, *arguments, name=function)
 
     def run(self, position: int, image: bytes) -> bytes:
-        """One layer, on a fresh device; the arena's content after it.
+        """Run one layer on a fresh device; return the arena's content after it.
 
         Args:
             position: of the layer in the program.
@@ -104,7 +104,7 @@ class Bench(Closing):
         return self.session.read(self.arena, self.program.arena_bytes)
 
     def recompiled(self, position: int, *flags: str) -> Bench:
-        """One of its layers alone on a virtual device, with further compiler options.
+        """Compile one of its layers alone for a virtual device, with further options.
 
         Raises:
             CovpError: it does not compile so, or does not fit.
@@ -113,7 +113,7 @@ class Bench(Closing):
         return Bench(program, "virtual", self.toolchain, only=position)
 
     def infer(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The outputs of an inference as the program drives it itself, from the initial states."""
+        """Run an inference as the program drives it, from initial states; return the outputs."""
         program = self.program
         with Session(program.platform, self.device, self.toolchain) as session:
             result = session.load(program).run(*inputs)
@@ -123,7 +123,7 @@ class Bench(Closing):
 
     @property
     def can_watch(self) -> bool:
-        """Whether the device shows its stores: the virtual one does."""
+        """Whether the device shows its stores, as the virtual one does."""
         return self.session.device.abilities.emulator is not None
 
     @cached_property
@@ -181,7 +181,7 @@ class Bench(Closing):
     def stack_at(
         self, position: int, image: bytes, number: int, everywhere: bool = False
     ) -> tuple[str, ...]:
-        """The active functions as "function (file.c:12)", innermost first, at a store of `traced`.
+        """Return the functions active at a store of `traced`, innermost first.
 
         Args:
             position, image, everywhere: as for `traced`.

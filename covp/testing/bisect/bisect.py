@@ -33,8 +33,8 @@ from covp.graph.graph import Graph
 from covp.testing.bisect.against import Against, built_by_file
 from covp.testing.bisect.bench import Bench
 from covp.testing.bisect.finding import Finding, Verdict
-from covp.testing.bisect.narrowed import narrowed
-from covp.testing.bisect.shrink import SECONDS, shrunk
+from covp.testing.bisect.narrowed import find_cause
+from covp.testing.bisect.shrink import SECONDS, shrink_inputs
 from covp.testing.bisect.walk import Comparison, Trial, Walk
 from covp.testing.bisect.written_test import write_test
 
@@ -104,14 +104,14 @@ def bisect(
             if trial is not None:
                 finding = _finding(trial, number, each)
                 report(f"{finding.lines[0]}; looking for its origin")
-                finding = replace(finding, cause=narrowed(trial))
+                finding = replace(finding, cause=find_cause(trial))
                 if folder != "":
                     report("making its inputs small")
                     where = platform or program.platform.name
                     name = where.name if isinstance(where, Platform) else where
                     target = Path(folder or f"bisect_{program.name}")
                     finding = replace(
-                        finding, test=write_test(shrunk(trial, seconds), target, name)
+                        finding, test=write_test(shrink_inputs(trial, seconds), target, name)
                     )
                 break
         if finding is None and other is None:
@@ -151,7 +151,7 @@ def _other(
     against: Against | Program,
     built: tuple[Any, BuildOptions, dict[str, Any]],
 ) -> Bench | None:
-    """The other side; None: the reference."""
+    """Return the other side; None: the reference."""
     if isinstance(against, Program):
         return _named(Bench(against, bench.device, bench.toolchain), "the other program")
     program, value = bench.program, against.value
@@ -179,7 +179,7 @@ def _named(bench: Bench, what: str) -> Bench:
 
 
 def _finding(trial: Trial, number: int, sample: Sample) -> Finding:
-    """What a trial shows, as it was found."""
+    """Return the finding of a trial, as it was found."""
     layer = trial.bench.program.layers[trial.position]
     found = Finding(
         kind=trial.kind,
@@ -218,7 +218,7 @@ def _with_difference(
 
 
 def _of_inference(bench: Bench, samples: Sequence[Sample]) -> Finding | None:
-    """Where each layer alone is right: whether an inference, as the program runs them, is."""
+    """Check an inference as the program runs it, where each layer alone is right."""
     for number, sample in enumerate(samples, 1):
         if sample.states:
             continue

@@ -52,7 +52,7 @@ class Finding:
     test: WrittenTest | None = None
 
     def record(self) -> dict[str, Any]:
-        """The key ``found`` of ``covp.bisect/1``; NaN and infinities are strings."""
+        """Return the key ``found`` of ``covp.bisect/1``; NaN and infinities are strings."""
         record = asdict(self)
         for name in ("got", "wanted"):
             value = record[name]
@@ -107,7 +107,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `covp.testing.bisect.bisect` returns.
+    """The result of `covp.testing.bisect.bisect`.
 
     Attributes:
         model, platform, device, toolchain, accelerators: of the program.
@@ -130,7 +130,7 @@ class Verdict:
     seconds: float
 
     def record(self) -> dict[str, Any]:
-        """The JSON document ``covp.bisect/1``."""
+        """Return the JSON document ``covp.bisect/1``."""
         own = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "finding"}
         found = None if self.finding is None else self.finding.record()
         own["accelerators"] = list(self.accelerators)

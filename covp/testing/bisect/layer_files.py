@@ -32,13 +32,13 @@ def layer_files(program: Program, position: int) -> dict[str, str]:
 
 
 def needed_accelerators(program: Program, position: int) -> tuple[AcceleratorInstance, ...]:
-    """The accelerators that a layer runs on: one or none."""
+    """Return the accelerators that a layer runs on: one or none."""
     target = program.layers[position].target
     return tuple(a for a in program.accelerators if a.name == target)
 
 
 def _startup(program: Program) -> dict[str, str]:
-    """The file of the inference up to the function that calls the layers."""
+    """Return the file of the inference up to the function that calls the layers."""
     for name, text in program.sources.items():
         found = _body_of(program.run_function, text)
         if found is not None and name.endswith(".c"):
@@ -55,7 +55,7 @@ def _defines(text: str, function: str) -> bool:
 
 
 def _body_of(function: str, text: str) -> re.Match[str] | None:
-    """The head of a function with a body, which begins in the first column."""
+    """Return the head of a function with a body, which begins in the first column."""
     head = rf"^\w[^;={{}}]*\b{re.escape(function)}\([^;{{}}]*\)\s*\{{"
     return re.search(head, text, re.M)
 

@@ -39,7 +39,7 @@ class MasterStore(NamedTuple):
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size in bytes."""
         return len(self.data)
 
 
@@ -75,7 +75,7 @@ class MasterLog(Observer):
 
 
 def _computed_at(accelerator: AcceleratorInstance, unit: object) -> str:
-    """Where the author of an accelerator says what its results are; else its class."""
+    """Return where an accelerator's author computes its results; else its class."""
     for owner in (type(accelerator.backend), type(unit)):
         for method in _MODEL_METHODS:
             found = getattr(owner, method, None)

@@ -1,4 +1,4 @@
-"""`narrowed`: from a wrong layer to a function and a line, in the most telling way."""
+"""`find_cause`: from a wrong layer to a function and a line, in the most telling way."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from covp.testing.bisect.walk import Trial
 PLAIN = "-O0"
 
 
-def narrowed(trial: Trial) -> Cause:
-    """The cause of a wrong layer.
+def find_cause(trial: Trial) -> Cause:
+    """Find the cause of a wrong layer.
 
     The line is most exact without optimization, so the layer is compiled that way, too; where it is
     right then, the two builds of it are compared.
@@ -45,7 +45,7 @@ def narrowed(trial: Trial) -> Cause:
 
 
 def _after(cause: Cause, trial: Trial) -> Cause:
-    """The cause, with a word where the device itself, not its virtual twin, is wrong."""
+    """Return the cause, with a word where the device itself, not its virtual twin, is wrong."""
     if trial.bench.can_watch:
         return cause
     return replace(cause, note=f"found on a virtual device beside {trial.bench.device}")
@@ -65,7 +65,7 @@ def _of_fault(trial: Trial) -> Cause:
 
 
 def _watchable(trial: Trial, stack: ExitStack) -> Trial | None:
-    """The trial on a device that shows its stores: its own, or a virtual twin that is wrong too."""
+    """Return the trial on a device that shows its stores, its own or a virtual twin."""
     if trial.bench.can_watch:
         return trial
     if trial.bench.program.platform.core.architecture == "x86":
@@ -75,7 +75,7 @@ def _watchable(trial: Trial, stack: ExitStack) -> Trial | None:
 
 
 def _plain(trial: Trial, stack: ExitStack) -> Trial | None:
-    """The layer alone, without optimization; None where it cannot be compiled or run so."""
+    """Return the layer alone, without optimization; None where it cannot be compiled or run so."""
     try:
         bench = stack.enter_context(trial.bench.recompiled(trial.position, PLAIN))
         bench.run(trial.position, trial.image)
@@ -95,7 +95,7 @@ def _is_wrong(trial: Trial) -> bool:
 def _of_two(
     here: Trial, plain: Trial | None, other: tuple[Bench, int], stack: ExitStack
 ) -> Cause | None:
-    """Where two builds part; None where their executions cannot be compared."""
+    """Find where two builds diverge; None where their executions cannot be compared."""
     bench, position = other
     if not _alike(here, bench, position):
         return None
@@ -117,7 +117,7 @@ def _of_two(
 
 
 def _alike(here: Trial, bench: Bench, position: int) -> bool:
-    """Whether two builds have the same arena and can run on a virtual device."""
+    """Return whether two builds have the same arena and can run on a virtual device."""
     mine, its = here.bench.program, bench.program
     return (
         mine.arena_bytes == its.arena_bytes

@@ -1,4 +1,4 @@
-"""Where a wrong tensor comes from: the store that made it wrong, its function, line and callers."""
+"""The origin of a wrong tensor: the store that made it wrong, its function, line and callers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Spot:
 
     @staticmethod
     def of(place: str, program: Program) -> Spot:
-        """A spot with its text.
+        """Return a spot with its text.
 
         Args:
             place: "function (file.c:12)".
@@ -73,7 +73,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Cause:
-    """What made a tensor wrong.
+    """The store that made a tensor wrong.
 
     Attributes:
         kind: "store": the core stored it at ``spot``; "accelerator": the model of ``accelerator``
@@ -122,7 +122,7 @@ def wrong_bytes(trial: Trial, got: NDArray[Any]) -> list[int]:
 
 
 def origin(trial: Trial, got: NDArray[Any], steps: bool = False) -> Cause:
-    """The store that made the tensor of a trial wrong, the earliest one of those still there.
+    """Find the store that made the tensor of a trial wrong, the earliest one still there.
 
     Args:
         trial: a layer on a device that shows its stores.
@@ -134,22 +134,22 @@ def origin(trial: Trial, got: NDArray[Any], steps: bool = False) -> Cause:
     last = trace.last()
     keys = last[wrong_bytes(trial, got)]
     if (keys >= 0).any():
-        return described(trial, trace, int(keys[keys >= 0].min()), "store", steps)
+        return describe_store(trial, trace, int(keys[keys >= 0].min()), "store", steps)
     place = bench.tensors.places[trial.tensor]
     near = int(last[place.offset : place.offset + place.nbytes].max())
     if near < 0:
         return Cause("not written", None, note="nothing stores to the tensor")
-    return described(trial, trace, near, "not written")
+    return describe_store(trial, trace, near, "not written")
 
 
-def described(
+def describe_store(
     trial: Trial,
     trace: Trace,
     key: int,
     kind: Literal["store", "not written"],
     steps: bool = False,
 ) -> Cause:
-    """A store of a layer with its function, line and callers; the layer runs once more.
+    """Describe a store of a layer by function, line and callers; the layer runs once more.
 
     Args:
         trial: the layer, and the arena it begins with.
@@ -181,7 +181,7 @@ def described(
 
 
 def _first_with(steps: tuple[Step, ...], value: int) -> Spot | None:
-    """Of the last steps that have a value, one after the other, the first one's place."""
+    """Return the place of the first of the consecutive last steps that have a value."""
     made = None
     for step in reversed(steps):
         if step.value != value:
@@ -191,8 +191,7 @@ def _first_with(steps: tuple[Step, ...], value: int) -> Spot | None:
 
 
 def _steps(trial: Trial, number: int) -> tuple[Step, ...]:
-    """The assignments between a store to the arena and the one before it; one for each line that
-    is executed, the last one of several.
+    """Return the assignments between a store to the arena and the one before it, one per line.
 
     Args:
         trial: a layer that is compiled without optimization.

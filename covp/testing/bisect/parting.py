@@ -1,4 +1,4 @@
-"""Where two builds of one layer part: the first store in which their executions are not alike."""
+"""The first diverging store of two builds of one layer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from covp.testing.bisect.bench import Bench
 from covp.testing.bisect.masters import MasterStore
-from covp.testing.bisect.origin import Cause, Spot, described
+from covp.testing.bisect.origin import Cause, Spot, describe_store
 from covp.testing.bisect.trace import Bytes, Trace
 from covp.testing.bisect.walk import Trial
 
@@ -19,7 +19,7 @@ _ELSEWHERE = np.int64(1) << 40
 
 
 def parting_of_arena(trial: Trial, other: Bench, position: int) -> Cause | None:
-    """The first store to the arena that the other build does not make alike.
+    """Find the first store to the arena that the other build does not make alike.
 
     Compilers order stores as they like, so it compares what each byte is given in turn. A byte that
     is not stored to as often in both is left out: a compiler may drop a store that is not read.
@@ -39,7 +39,7 @@ def parting_of_arena(trial: Trial, other: Bench, position: int) -> Cause | None:
     if not different.size:
         return None
     at = different[np.argmin(first.keys[different])]
-    cause = described(trial, mine, int(first.keys[at]), "store")
+    cause = describe_store(trial, mine, int(first.keys[at]), "store")
     return replace(cause, other=_spot(other, theirs, int(second.keys[at])))
 
 
@@ -59,7 +59,7 @@ def _spot(bench: Bench, trace: Trace, key: int) -> Spot:
 
 
 def parting_of_steps(trial: Trial, other: Bench, position: int) -> Cause | None:
-    """The first store of any kind in which two builds part, local variables included.
+    """Find the first store of any kind in which two builds part, local variables included.
 
     Both are to be compiled without optimization by one compiler, so that each assignment is a
     store. Addresses are alike whatever they are: functions may lie elsewhere.

@@ -1,4 +1,4 @@
-"""`shrunk`: the same wrong layer with as many elements of its inputs as possible set to zero."""
+"""`shrink_inputs`: set as many elements of a wrong layer's inputs to zero as possible."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Shrunk:
     elements: int
 
 
-def shrunk(trial: Trial, seconds: float = SECONDS) -> Shrunk:
-    """The trial with elements of the layer's inputs set to zero as long as it stays wrong.
+def shrink_inputs(trial: Trial, seconds: float = SECONDS) -> Shrunk:
+    """Set elements of the layer's inputs to zero as long as the trial stays wrong.
 
     Zero is the real number: the zero point of a quantized tensor. It halves the parts that it sets
     to zero until they are single elements (delta debugging), or the time is over.
@@ -93,7 +93,7 @@ def _without(trial: Trial, part: list[tuple[str, int]], zeros: Mapping[str, Any]
 
 
 def _still_wrong(trial: Trial) -> Trial | None:
-    """The trial with what is expected now; None where it is right, or nothing can be expected."""
+    """Return the trial with what is expected now; None if it is right or nothing is expected."""
     try:
         if trial.kind == "fault":
             trial.bench.run(trial.position, trial.image)
@@ -108,7 +108,7 @@ def _still_wrong(trial: Trial) -> Trial | None:
 
 
 def _wanted(trial: Trial) -> Array | None:
-    """The tensor as the other build or the reference has it; as it was, where it is not written."""
+    """Return the tensor as the other build or the reference has it, if it is written."""
     if trial.kind == "overwritten tensor":
         return trial.values[trial.tensor]
     if trial.other is not None:

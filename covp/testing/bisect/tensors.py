@@ -54,7 +54,7 @@ class Tensors:
         self._last = self._last_readers()
 
     def root(self, tensor: Tensor) -> str:
-        """The name under which a tensor's memory is known: operators may only rename it."""
+        """Return the name under which a tensor's memory is known: operators may only rename it."""
         op = self._writer.get(tensor.name)
         while tensor.name not in self.places and op is not None and op.kind in ALIASES:
             tensor = op.input(0)
@@ -78,7 +78,7 @@ class Tensors:
         return last | {self.root(tensor): len(self.reads) for tensor in results}
 
     def alive(self, position: int) -> list[str]:
-        """The tensors that hold something when a layer begins, and are read by it or later."""
+        """Return the tensors that hold something at a layer's begin and are read from then on."""
         layers = self.program.layers
         written = {tensor.name for layer in layers[:position] for tensor in layer.outputs}
         later = {tensor.name for layer in layers[position:] for tensor in layer.outputs}
@@ -89,13 +89,13 @@ class Tensors:
         ]
 
     def kept(self, position: int) -> list[str]:
-        """The tensors that a layer must leave as they are: alive before and after it."""
+        """Return the tensors that a layer must leave as they are: alive before and after it."""
         own = {tensor.name for tensor in self.program.layers[position].outputs}
         after = set(self.alive(position + 1))
         return [name for name in self.alive(position) if name in after and name not in own]
 
     def image(self, position: int, values: Mapping[str, Array], fill: bytes = FILL) -> bytes:
-        """The arena's content when a layer begins.
+        """Return the arena's content when a layer begins.
 
         Args:
             position: of the layer in the program.
@@ -112,7 +112,7 @@ class Tensors:
         return bytes(content)
 
     def expected(self, position: int, values: Mapping[str, Array]) -> dict[str, Array] | None:
-        """What the reference makes of a layer's inputs, by name.
+        """Compute a layer's outputs from its inputs with the reference, by name.
 
         Args:
             position: of the layer in the program.
@@ -137,7 +137,7 @@ class Tensors:
 
 
 def content(arena: bytes, place: ProgramTensor) -> Array:
-    """A tensor out of an arena's content."""
+    """Return a tensor out of an arena's content."""
     raw = arena[place.offset : place.offset + place.nbytes]
     return np.frombuffer(raw, place.dtype).reshape(place.shape)
 

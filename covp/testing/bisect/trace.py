@@ -54,14 +54,14 @@ class Trace:
         return np.flatnonzero((end > self.arena) & (first < self.arena + self.arena_bytes))
 
     def store(self, key: int) -> int | MasterStore:
-        """The store of a key of `bytes`: the number of one of the core's, or an accelerator's."""
+        """Return the store of a key of `bytes`: the core's or an accelerator's."""
         return key // 2 if key % 2 else self._by_key()[key]
 
     def _by_key(self) -> dict[int, MasterStore]:
         return {2 * before: store for before, store in self.masters}
 
     def bytes(self) -> Bytes:
-        """All bytes of the arena that were stored."""
+        """Return all bytes of the arena that were stored."""
         offsets, keys, values = [], [], []
         first = self.stores["address"].astype(np.int64) - self.arena
         number = 2 * np.arange(self.stores.size, dtype=np.int64) + 1
@@ -79,7 +79,7 @@ class Trace:
         return Bytes(everywhere.offsets[inside], everywhere.keys[inside], everywhere.values[inside])
 
     def last(self) -> NDArray[np.int64]:
-        """For each byte of the arena the key of the last store to it; -1: none."""
+        """Key of the last store to each byte of the arena; -1: none."""
         stored = self.bytes()
         last = np.full(self.arena_bytes, -1, np.int64)
         np.maximum.at(last, stored.offsets, stored.keys)

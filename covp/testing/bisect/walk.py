@@ -13,7 +13,7 @@ from covp.errors import AcceleratorError, DeviceFault
 from covp.evaluation.check import lowered_tensors
 from covp.evaluation.sample import Sample
 from covp.graph.equality import differences
-from covp.laboratory.outcome import differing
+from covp.laboratory.outcome import find_differences
 from covp.testing.bisect.bench import Bench
 from covp.testing.bisect.tensors import FILL, content
 
@@ -56,14 +56,14 @@ class Trial:
         return self.bench.tensors.image(self.position, self.values, self.fill)
 
     def got(self) -> Array:
-        """The tensor after the layer. Raises DeviceFault, AcceleratorError."""
+        """Run the layer and return the tensor. Raises DeviceFault, AcceleratorError."""
         after = self.bench.run(self.position, self.image)
         return content(after, self.bench.tensors.places[self.tensor])
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What layers are compared with.
+    """The reference that layers are compared with.
 
     Attributes:
         other: a program on another device or from another compiler; None: the reference.
@@ -74,11 +74,10 @@ class Comparison:
     ulps: int = 0
 
     def law(self, got: Array, wanted: Array) -> NDArray[np.intp]:
-        """Flat indices of the elements that differ: to the bit between two builds, by the rule of
-        `covp.graph.equality` beside the reference."""
+        """Find the elements that differ, by flat index: to the bit, or by `covp.graph.equality`."""
         if self.other is None:
             return differences(got, wanted)
-        return differing(got, wanted, self.ulps)
+        return find_differences(got, wanted, self.ulps)
 
 
 class Walk:
@@ -99,7 +98,7 @@ class Walk:
         self._others = {t.name: i for i, layer in enumerate(writers) for t in layer.outputs}
 
     def first_wrong(self, sample: Sample) -> Trial | None:
-        """The first layer that is wrong; None where all are right.
+        """Find the first layer that is wrong; None if all are right.
 
         Args:
             sample: inputs and states before the inference.
@@ -129,7 +128,7 @@ class Walk:
         values: dict[str, Array],
         expected: Mapping[str, Array],
     ) -> Trial | None:
-        """What is wrong with a layer's outputs, or with tensors that it must not change."""
+        """Say what is wrong with a layer's outputs, or with tensors that it must not change."""
         bench, law = self.bench, self.comparison.law
         for tensor in bench.program.layers[position].outputs:
             beside = self._beside(tensor.name, values)
@@ -144,15 +143,15 @@ class Walk:
                 return self._of_the_wrong_one(trial, got, expected.get(tensor.name))
         for name in bench.tensors.kept(position):
             place = bench.tensors.places[name]
-            if name in values and differing(content(after, place), values[name]).size:
+            if name in values and find_differences(content(after, place), values[name]).size:
                 return Trial(bench, position, dict(values), "overwritten tensor", name,
-                             values[name], differing)  # fmt: skip
+                             values[name], find_differences)  # fmt: skip
         return None
 
     def _beside(
         self, name: str, values: Mapping[str, Array]
     ) -> tuple[Array, tuple[Bench, int]] | None:
-        """A tensor as the other build computes it, from the same inputs; None without one."""
+        """Compute a tensor by the other build, from the same inputs; None without one."""
         other, position = self.comparison.other, self._others.get(name)
         if other is None or position is None:
             return None
@@ -160,7 +159,7 @@ class Walk:
         return content(after, other.tensors.places[name]), (other, position)
 
     def _of_the_wrong_one(self, trial: Trial, got: Array, expected: Array | None) -> Trial:
-        """The trial of the build that does not agree with the reference, where one of two does."""
+        """Return the trial of the build that differs from the reference, if one of two does."""
         if trial.other is None or expected is None:
             return trial
         assert trial.wanted is not None

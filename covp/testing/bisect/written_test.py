@@ -71,7 +71,7 @@ def write_test(small: Shrunk, folder: Path, platform: str | Path) -> WrittenTest
 
 
 def _platform(given: str | Path, trial: Trial, folder: Path) -> str:
-    """The platform as a Python expression; one that is not built in is written to a file."""
+    """Return the platform as a Python expression; one that is not built in is written to a file."""
     platform = trial.bench.program.platform
     if platform.name in platform_names() and load_platform(platform.name) == platform:
         return repr(platform.name)
@@ -95,7 +95,7 @@ def _stated(value: Any) -> Any:
 
 
 def _attached(accelerator: AcceleratorInstance, folder: Path) -> str:
-    """The accelerator as a Python expression; the file of a user's own is copied."""
+    """Return the accelerator as a Python expression; the file of a user's own is copied."""
     spec = spec_of(accelerator.backend)
     kind = type(accelerator.backend)
     text = repr(spec)
@@ -191,7 +191,7 @@ def first_difference(trial: Trial) -> tuple[tuple[int, ...], Any, Any]:
 
 
 def _checks(trial: Trial) -> str:
-    """The lines that compare: the first wrong element, then all of them."""
+    """Return the lines that compare: the first wrong element, then all of them."""
     if trial.wanted is None:
         return "    assert after.size == data['memory'].size  # the layer has come to its end\n"
     place = trial.bench.tensors.places[trial.tensor]

@@ -97,7 +97,7 @@ def _memory(bench: DriverBench) -> NDArray[np.uint8]:
 
 
 def _job(bench: DriverBench, values: Values) -> tuple[int, NDArray[np.intp]]:
-    """The error code of a job, and the addresses that it wrote to (if the bytes changed)."""
+    """Run a job; return its error code and the addresses whose bytes changed."""
     _program(bench, values)
     before = _memory(bench)
     _write(bench, _START, 1)
@@ -116,7 +116,7 @@ def _rejected(bench: DriverBench, values: Values) -> str | None:
 
 
 def _harmless(bench: DriverBench, values: Values) -> str | None:
-    """Another job than the good one: rejected, or it writes its result and nothing else."""
+    """Check another job than the good one: rejected, or it writes its result and nothing else."""
     code, changed = _job(bench, values)
     if code not in ERRORS.values():
         return f"STATUS.ERROR is {code}, which is not defined"
@@ -163,7 +163,7 @@ def _start_while_busy(bench: DriverBench, unit: JobUnit, good: Values) -> str | 
 
 
 def _end_of_ram(platform: Platform) -> int:
-    """The first address past the RAM, and past what follows it without a gap."""
+    """Return the first address past the RAM, and past what follows it without a gap."""
     end = platform.ram.end
     while (region := platform.region_of(end)) is not None:
         end = region.end

@@ -11,7 +11,7 @@ from covp.graph.graph import Graph
 from covp.graph.reference import run_reference
 from covp.testing import Case, ConvCase, PoolCase
 from covp.testing.ties import ties_of
-from covp.testing.verify.chain import ChainCase, fitted, refitted
+from covp.testing.verify.chain import ChainCase, fit_part, refit
 
 AVERAGE = "AVERAGE_POOL_2D"
 _LONG = (32, 63, 64, 100, 127, 128, 255, 256, 300, 1031)
@@ -66,7 +66,7 @@ def averages_in(sample: ChainCase, number: int) -> Iterator[Case]:
         rows = 3 if height * width <= 16 else 2
         size = (rows * height, rows * width)
         pool = PoolCase(AVERAGE, size, 8, window, window, zero_point=0, ties=True, seed=seed)
-        chain = fitted(sample, number, pool)
+        chain = fit_part(sample, number, pool)
         for variant in _variants(chain) if chain is not None and reads else [chain]:
             if variant is not None:
                 yield from _at_ties(variant, number) if reads else [variant]
@@ -78,9 +78,9 @@ def _variants(chain: ChainCase) -> Iterator[ChainCase | None]:
     Without a clamp, and with their own one where they have one: some units want it.
     """
     clamps = {getattr(part, "activation", "none") for part in chain.parts[:-1]} - {"none"}
-    yield refitted(chain, [_spread(part, 0, "none") for part in chain.parts])
+    yield refit(chain, [_spread(part, 0, "none") for part in chain.parts])
     if clamps:
-        yield refitted(chain, [_spread(part, -20) for part in chain.parts])
+        yield refit(chain, [_spread(part, -20) for part in chain.parts])
 
 
 def _spread(part: Any, zero_point: int, activation: Activation | None = None) -> Any:

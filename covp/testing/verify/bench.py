@@ -29,7 +29,7 @@ _FAR_PLACES = (0xA0A40000, 0x60A40000, 0x30A40000)
 
 
 def roomy(platform: Platform) -> Platform:
-    """A platform's first core with more RAM, as far as nothing else is at those addresses."""
+    """Return a platform's first core with more RAM, where addresses are free."""
     platform = platform.for_core(FIRST)
     ram = platform.ram
     taken = [region.start for region in platform.memory]
@@ -44,7 +44,7 @@ def roomy(platform: Platform) -> Platform:
 
 
 def with_far_memory(platform: Platform) -> Platform:
-    """A platform with another RAM far away from the first one, where addresses are free."""
+    """Return a platform with another RAM far away from the first one, where addresses are free."""
     used = [(region.start, region.end) for region in platform.memory]
     used += [(peripheral.base, peripheral.base + FAR) for peripheral in platform.peripherals]
     if platform.accelerators is not None:
@@ -59,7 +59,7 @@ def with_far_memory(platform: Platform) -> Platform:
 
 @dataclass(frozen=True)
 class Conditions:
-    """Where the buffers of a layer are, and how long its jobs take.
+    """The conditions of a run: the place of a layer's buffers, and the time of its jobs.
 
     Attributes:
         gap: unused elements before each buffer in memory, so that its alignment varies.
@@ -154,7 +154,7 @@ class Bench(Protocol):
     def run(
         self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
     ) -> Outcome:
-        """One pass over a graph, on the device as earlier passes since `begin` have left it.
+        """Run a graph once, on the device as earlier runs since `begin` have left it.
 
         Args:
             graph: all that the accelerator rejects is computed by the reference or on the core.

@@ -54,7 +54,7 @@ class BenchDevice(VirtualDevice):
         timeout: float | None = None,
         max_instructions: int | None = None,
     ) -> Stop:
-        """As `VirtualDevice.execute`, within the limits of a search; ``timeout`` does not count.
+        """Execute within the limits of a search; ``timeout`` does not count.
 
         Raises:
             DeviceFault: as there; of the kind "timeout" for a program that hangs.

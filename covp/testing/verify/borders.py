@@ -51,7 +51,7 @@ def _extents(points: list[int], most: int) -> S[int]:
 
 
 def convolutions(kind: str, points: list[int]) -> S[ConvCase]:
-    """Layers with weights: one dimension long, or all of middle size, with any arithmetic."""
+    """Draw layers with weights: one dimension long, or all of middle size."""
     small = st.tuples(st.integers(1, 5), st.integers(1, 5))
     one = st.just((1, 1))
     narrow = st.tuples(_SMALL, _SMALL)
@@ -150,7 +150,7 @@ def _one_long(long: S[int], short: S[int]) -> S[tuple[int, int]]:
 
 
 def _affordable(case: ConvCase) -> ConvCase:
-    """The same with smaller extents where it would take too long or too much memory."""
+    """Shrink a layer's extents where it would take too long or too much memory."""
     for _ in range(100):
         height, width = (
             max(s, (k - 1) * d + 1)
@@ -271,7 +271,7 @@ _BORDERS: dict[str, Callable[[str, list[int]], S[Any]]] = {
 
 
 def borders(kind: str, backend: AcceleratorBackend, limits: Sequence[int]) -> S[Any] | None:
-    """Layers of a kind at the borders of an accelerator, or None where nothing draws them.
+    """Return layers of a kind at the borders of an accelerator, or None where nothing draws them.
 
     Args:
         kind: of the operators.

@@ -26,7 +26,7 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left."""
+        """Return whether nothing is left."""
         return self.used() >= self.seconds
 
 

@@ -45,11 +45,11 @@ class ChainCase:
 
     @property
     def kind(self) -> str:
-        """Of the last operator."""
+        """Kind of the last operator."""
         return self.parts[-1].kind
 
     def graph(self) -> Graph:
-        """All layers as one graph."""
+        """Return all layers as one graph."""
         graphs = [part.graph() for part in self.parts]
         ops = [graph.ops[-1] for graph in graphs]
         for number, op in enumerate(ops):
@@ -69,7 +69,7 @@ class ChainCase:
         return Graph("layers", list(inputs.values()), list(ops[-1].outputs), ops)
 
     def inputs(self) -> list[NDArray[Any]]:
-        """Values for the graph's inputs: random, or at the ends where their reader wants them."""
+        """Return values for the graph's inputs: random, or those that their reader wants."""
         rng = np.random.default_rng(self.seed)
         graph = self.graph()
         found = []
@@ -86,7 +86,7 @@ class ChainCase:
 
 
 def _wanted(part: Any, position: int) -> NDArray[Any] | None:
-    """What a layer wants to read as input of a number where it is not random."""
+    """Return the value that a layer wants as an input where it is not random, else None."""
     is_special = any(getattr(part, name, False) for name in ("largest", "extreme", "ties"))
     if not is_special and getattr(part, "content", "random") == "random":
         return None
@@ -104,7 +104,7 @@ def form_of(case: Any) -> object:
 
 
 def sibling(case: Any) -> Any:
-    """The same layers with other values, where they come from a seed."""
+    """Return the same layers with other values, where they come from a seed."""
     if isinstance(case, ChainCase):
         return replace(case, parts=tuple(map(sibling, case.parts)), seed=case.seed + 1)
     if isinstance(case, Layer) and is_dataclass(case):
@@ -112,8 +112,8 @@ def sibling(case: Any) -> Any:
     return case
 
 
-def refitted(chain: ChainCase, parts: Sequence[Layer]) -> ChainCase | None:
-    """A chain of other layers with the same wires: readers get the shapes of their writers.
+def refit(chain: ChainCase, parts: Sequence[Layer]) -> ChainCase | None:
+    """Fit a chain of other layers to the same wires: readers get their writers' shapes.
 
     None where some do not fit one another.
     """
@@ -130,8 +130,8 @@ def refitted(chain: ChainCase, parts: Sequence[Layer]) -> ChainCase | None:
     return replace(chain, parts=tuple(new))
 
 
-def fitted(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
-    """A chain with another layer as its part of a number; None where the others cannot fit it.
+def fit_part(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
+    """Replace a part of a chain by another layer; None where the others cannot fit it.
 
     What it reads gets the shapes that it wants, what reads it those that it has. Where the layer
     wants values at one end of their range, convolutions before it give channels of such.
@@ -151,11 +151,11 @@ def fitted(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
 
     write(number)
     parts[number] = with_room(parts[number]) if not _reads(chain, number) else parts[number]
-    return refitted(chain, parts)
+    return refit(chain, parts)
 
 
 def _saturated(case: Any) -> Any:
-    """A convolution whose channels have all the lowest results, or all the highest."""
+    """Return a convolution whose channels have all the lowest results, or all the highest."""
     if not isinstance(case, ConvCase):
         return case
     return replace(
@@ -168,14 +168,14 @@ def _reads(chain: ChainCase, number: int) -> bool:
 
 
 def _of_rank(layer: Any, old: Any) -> Any:
-    """A layer of any shape with as many axes as the one in whose place it is."""
+    """Return a layer of any shape with as many axes as the one in whose place it is."""
     if not hasattr(layer, "shape") or len(layer.shape) >= len(old.shape):
         return layer
     return replace(layer, shape=(1,) * (len(old.shape) - len(layer.shape)) + layer.shape)
 
 
 def with_output(case: Any, shape: Shape) -> Any:
-    """The same kind of layer with a result of a shape, as far as that is simple."""
+    """Return the same kind of layer with a result of a shape, as far as that is simple."""
     if isinstance(case, ConvCase) and len(shape) == 4:
         return replace(
             case,
@@ -198,7 +198,7 @@ def with_output(case: Any, shape: Shape) -> Any:
 
 
 def with_room(case: Any) -> Any:
-    """The same layer with a result large enough for a window of what reads it."""
+    """Return the same layer with a result large enough for a window of what reads it."""
     if isinstance(case, ConvCase) and case.kind != "FULLY_CONNECTED":
         height, width = (
             max(size, (taps - 1) * dilation + 1 + 3 * step)

@@ -102,7 +102,7 @@ def run_case(bench: Bench, case: Case, before: Sequence[Case] = (), fresh: bool 
 
 
 def _run_twice(bench: Bench, case: Case) -> Outcome:
-    """In usual conditions and, with other values, in unusual ones."""
+    """Run in usual conditions and, with other values, in unusual ones."""
     first = run_once(bench, case, Conditions(case.gap))
     if first.outputs is None:
         return first
@@ -168,7 +168,7 @@ def _demand_right(name: str, outcome: Outcome, wanted: list[NDArray[Any]], note:
 def open_bench(
     backend: AcceleratorBackend, platform: str | Platform, toolchain: str = "zig"
 ) -> Bench:
-    """The bench that fits an accelerator: on the bus or in the core.
+    """Return the bench that fits an accelerator: on the bus or in the core.
 
     Args:
         backend: the accelerator.
@@ -187,7 +187,7 @@ def open_bench(
 
 
 def driver_of(bench: Bench) -> DriverBench | None:
-    """The part of a bench that calls driver functions, or None."""
+    """Return the part of a bench that calls driver functions, or None."""
     if isinstance(bench, ProgramBench):
         return bench.calls
     return bench if isinstance(bench, DriverBench) else None

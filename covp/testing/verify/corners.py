@@ -13,7 +13,7 @@ _FEW = 8192
 
 
 def corners(kind: str, limits: Sequence[int]) -> Iterator[Case]:
-    """The corner cases of a kind of operator: cheap ones first; none for a kind without any.
+    """Yield the corner cases of a kind of operator, cheap ones first.
 
     Args:
         kind: of the operators.
@@ -43,7 +43,7 @@ def corners(kind: str, limits: Sequence[int]) -> Iterator[Case]:
 
 
 def _windows(kind: str, limits: Sequence[int]) -> Iterator[ConvCase]:
-    """The largest kernels, strides, dilations and paddings, of which each side has its own."""
+    """Yield the largest kernels, strides, dilations and paddings, each side with its own."""
     for n in limits:
         yield ConvCase(kind, size=(2, n), kernel=(1, n), same=True)
         yield ConvCase(kind, size=(n, 2), kernel=(n, 1), bias=True)
@@ -73,7 +73,7 @@ def _strips(kind: str, limits: Sequence[int]) -> Iterator[ConvCase]:
 
 
 def _arithmetic(kind: str, **shape: Any) -> Iterator[ConvCase]:
-    """All shifts with exact ties, shifts by little, the largest sums with each sign."""
+    """Yield all shifts with exact ties, shifts by little, the largest sums with each sign."""
     for seed, zeros in enumerate([(-128, 5), (127, -128), (0, 127)]):
         yield ConvCase(kind, bias=True, wide=True, seed=seed, zero_points=zeros, **shape)
     for scale in (0.25, 1.0, 4.0):

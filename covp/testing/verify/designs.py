@@ -39,18 +39,18 @@ class _Draw:
         return values[int(self._rng.integers(len(values)))]
 
     def pair(self, values: Any) -> tuple[Any, Any]:
-        """Two, one of which is as often 1, or both equal, as not."""
+        """Draw two numbers, one of which is as often 1, or both equal, as not."""
         a, b = self.one(values), self.one(values)
         first, second = self.one([(a, b), (a, b), (a, a), (a, 1), (1, b)])
         return first, second
 
     def below(self, most: int) -> int:
-        """From 0 to less than ``most``."""
+        """Draw a number from 0 to less than ``most``."""
         return int(self._rng.integers(most))
 
 
 def designs(kind: str) -> Iterator[Case]:
-    """The layers of a kind of operator; none for a kind without any."""
+    """Yield the layers of a kind of operator; none for a kind without any."""
     make = _MAKERS.get(kind)
     draw = _Draw(2 + len(kind))
     for seed in range(_EACH if make is not None else 0):

@@ -130,7 +130,7 @@ class DriverBench:
         self.driver = self.session.load_sources(files, f"driver of {name}", flags=("-g1", *FLAGS))
 
     def _place_arena(self) -> Placed:
-        """The end of the RAM."""
+        """Place the arena at the end of the RAM."""
         ram = self.platform.ram
         rest = self.session.image_memory.ram.gaps()
         gap = next(gap for gap in reversed(rest) if gap.end == ram.end)
@@ -170,7 +170,7 @@ class DriverBench:
         return memory.slice(address, size)
 
     def begin(self) -> None:
-        """A device that has run nothing yet."""
+        """Begin with a device that has run nothing yet."""
         self.session.restore(self._fresh)
         self.core_watch.wrong = ""
         if self.watch is not None:
@@ -184,7 +184,7 @@ class DriverBench:
     def run(
         self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
     ) -> Outcome:
-        """As `Bench.run`: only the driver is compiled, references compute the rest."""
+        """Run a graph; only the driver is compiled, references compute the rest."""
         self.core_watch.masked = conditions.masked
         self.jobs = ()
         if self.watch is not None:
@@ -232,7 +232,7 @@ class DriverBench:
         return [clock.at(clock.now + 4**n, wake) for n in range(1, 9)]
 
     def _prepare(self, graph: Graph) -> _Prepared:
-        """What the accelerator makes of a graph."""
+        """Lower a graph for the accelerator."""
         known = self._prepared.get(id(graph))
         if known is None:
             lowered, split = split_graph(run_passes(graph), [self.backend], options=EVERY_MATCH)
@@ -278,7 +278,7 @@ class DriverBench:
         return impossible(self.backend, ops, stated, values, jobs)
 
     def _watched(self) -> str:
-        """A rule that driver or unit have broken so far."""
+        """Say which rule driver or unit have broken so far."""
         if self.core_watch.wrong or self.watch is None:
             return self.core_watch.wrong
         if self.watch.is_busy:

@@ -70,7 +70,7 @@ class InstructionLog:
         self._count.value = 0
 
     def difference(self) -> str:
-        """The first instruction since `clear` for which model and C differ, or empty."""
+        """Describe the first instruction since `clear` for which model and C differ, or ""."""
         instructions = self._model().instructions
         for which, a, b, result in self._entries[: self._count.value]:
             instruction = instructions[which]

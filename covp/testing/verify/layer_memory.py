@@ -58,7 +58,7 @@ class Area:
         return cls(base, memory, content, top=memory.size, is_whole=is_whole, cache=cache)
 
     def place(self, nbytes: int, align: int, gap: int, at_end: bool = False) -> int:
-        """The offset of a buffer after guard bytes.
+        """Place a buffer after guard bytes; return its offset.
 
         Args:
             nbytes: of the buffer.
@@ -96,7 +96,7 @@ class Areas:
     far: Area
 
     def all(self) -> list[Area]:
-        """Each once."""
+        """Return all areas, each once."""
         return list({id(area): area for area in (self.near, self.flash, self.far)}.values())
 
 
@@ -114,11 +114,11 @@ class KeptConstants:
         self._layers = 0
 
     def next_layer(self) -> None:
-        """What is placed from now on belongs to another layer."""
+        """Begin another layer, which what is placed from now on belongs to."""
         self._layers += 1
 
     def place(self, data: bytes) -> int | None:
-        """The offset of a constant, the same one for the same bytes; None: no room is left."""
+        """Return the offset of a constant, one for equal bytes; None if no room is left."""
         if data not in self._places:
             slot = self._layers % len(self._used)
             start = self._used[slot]
@@ -167,7 +167,7 @@ class LayerMemory(ArgumentVisitor[int | float]):
         self._started = self._loaded = False
 
     def address(self, owner: object) -> int:
-        """Of a buffer that was placed."""
+        """Return the address of a buffer that was placed."""
         return self._addresses[id(owner)]
 
     @property
@@ -213,7 +213,7 @@ class LayerMemory(ArgumentVisitor[int | float]):
             area.memory[others] = area.content[others]
 
     def results(self, outputs: Sequence[Tensor]) -> list[NDArray[Any]]:
-        """The values of tensors now."""
+        """Read the values of tensors."""
         found = []
         places = {area.base + start: (area, start) for area, start, _ in self._written}
         for tensor in outputs:
@@ -223,7 +223,7 @@ class LayerMemory(ArgumentVisitor[int | float]):
         return found
 
     def damage(self) -> list[int]:
-        """Addresses beside what the layer may write that changed."""
+        """Return addresses beside what the layer may write that changed."""
         for area, start, size in self._written:
             area.content[start : start + size] = area.memory[start : start + size]
         found: list[int] = []
@@ -240,7 +240,7 @@ class LayerMemory(ArgumentVisitor[int | float]):
         return value
 
     def tensor(self, tensor: Tensor) -> int:
-        """The address of its values, or of room for them."""
+        """Return the address of a tensor's values, or of room for them."""
         value = self.values.get(id(tensor))
         data = None if value is None else np.ascontiguousarray(value, tensor.dtype)
         if tensor.constant and data is not None:
@@ -248,21 +248,21 @@ class LayerMemory(ArgumentVisitor[int | float]):
         return self._place(tensor, tensor.nbytes, tensor.dtype.itemsize, data, self._moved())
 
     def constant(self, constant: Constant) -> int:
-        """The address of its values."""
+        """Return the address of a constant's values."""
         return self._constant(constant, constant.data, 4)
 
     def workspace(self, workspace: Workspace) -> int:
-        """The address of room for it."""
+        """Return the address of room for a workspace."""
         return self._place(workspace, workspace.nbytes, 16, None, self._moved())
 
     def slice(self, part: TensorSlice) -> int:
-        """The address of its first element."""
+        """Return the address of a slice's first element."""
         whole = part.whole
         size = whole.dtype.itemsize if isinstance(whole, Tensor) else 1
         return int(self.value(whole)) + part.offset * size
 
     def image(self, image: RegisterImage, sizes: tuple[int, ...]) -> int:
-        """The address of its words.
+        """Return the address of an image's words.
 
         It lies before its tables, whose sizes differ: another layer's image comes to the same
         address, and a driver that knows images by their addresses takes it for this one.
@@ -279,7 +279,7 @@ class LayerMemory(ArgumentVisitor[int | float]):
         return area.base + start
 
     def _moved(self) -> Area:
-        """The RAM of the next tensor or workspace: each one's is a bit of the conditions."""
+        """Choose the RAM of the next tensor or workspace: each one's is a bit of the conditions."""
         number, self._moving = self._moving, self._moving + 1
         is_far = self.conditions.apart and self.conditions.far >> number % 4 & 1
         return self.areas.far if is_far else self.areas.near
@@ -317,7 +317,7 @@ class LayerMemory(ArgumentVisitor[int | float]):
         return area.base + start
 
     def _touched(self) -> Iterable[Area]:
-        """The memories whose content counts."""
+        """Return the memories whose content counts."""
         if self.conditions.apart or self._kept is not None:
             return self.areas.all()
         return [self.areas.near]

@@ -82,7 +82,7 @@ def _call(bench: Driven, memory: LayerMemory, step: CCall, function: str) -> Non
 
 @contextmanager
 def _watched(bench: Driven, memory: LayerMemory) -> Iterator[None]:
-    """The unit's stores are compared with what the layer may write."""
+    """Compare the unit's stores with what the layer may write."""
     watch = bench.watch
     if watch is None:
         yield
@@ -106,7 +106,7 @@ def _in_halves(bench: Driven, memory: LayerMemory, step: CCall, begin: str, end:
 
 
 def _requantize(bench: Driven, memory: LayerMemory, step: Requantize) -> None:
-    """The core's part of the work, computed by the reference."""
+    """Compute the core's part of the work by the reference."""
     session = bench.session
     raw = session.read(memory.address(step.sums), 4 * step.output.size)
     sums = np.frombuffer(raw, np.int32).reshape(-1, step.multiplier.size)

@@ -45,7 +45,7 @@ def life(bench: DriverBench, cases: Sequence[Case], calls: int = CALLS) -> str |
 
 
 def _order(count: int) -> Iterator[int]:
-    """Each after itself, and after each of the others."""
+    """Yield each after itself, and after each of the others."""
     while True:
         for step in range(1, count + 1):
             for start in range(count):
@@ -65,7 +65,7 @@ class _Run:
         self._right = [run_reference(self._graph, inputs) for inputs in self._inputs]
 
     def again(self, call: int) -> str:
-        """What was wrong, or empty."""
+        """Run again and say what was wrong, "" if nothing was."""
         which = call % 2
         conditions = Conditions(halves=call % 7 == 6)
         outcome = self._bench.run(self._graph, self._inputs[which], conditions)

@@ -47,7 +47,7 @@ class ModelLayer:
 
     @property
     def kind(self) -> str:
-        """Of the last operator."""
+        """Kind of the last operator."""
         return self._ops()[-1].kind
 
     def _ops(self) -> list[Op]:
@@ -57,7 +57,7 @@ class ModelLayer:
         return found
 
     def graph(self) -> Graph:
-        """The operators alone; what they read from outside are its inputs."""
+        """Return the operators alone; what they read from outside are its inputs."""
         ops = self._ops()
         made = {id(tensor) for op in ops for tensor in op.outputs}
         inputs: dict[int, Tensor] = {}
@@ -68,7 +68,7 @@ class ModelLayer:
         return Graph(ops[-1].name, list(inputs.values()), list(ops[-1].outputs), ops)
 
     def inputs(self) -> list[NDArray[Any]]:
-        """Random values."""
+        """Return random values."""
         rng = np.random.default_rng(self.seed)
         return [filled(tensor, rng) for tensor in self.graph().inputs]
 
@@ -76,7 +76,7 @@ class ModelLayer:
 def model_layers(
     name: str, backend: AcceleratorBackend, seed: int = 0, shapes: Shapes | None = None
 ) -> Iterator[ModelLayer]:
-    """The layers of a model that an accelerator accepts; those of one form once.
+    """Yield the layers of a model that an accelerator accepts; those of one form once.
 
     Args:
         name: a path, or a name of the zoo.

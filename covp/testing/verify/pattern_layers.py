@@ -30,7 +30,7 @@ _STORED = st.integers(-128, 127)
 
 
 def pattern_layers(pattern: Pattern, leaf: Draw | None = None) -> dict[str, S[Any]]:
-    """Layers for a pattern, by the kind of its last operator; empty where nothing draws them.
+    """Return layers for a pattern, by the kind of its last operator; {} if none are drawn.
 
     Args:
         pattern: of an accelerator.
@@ -49,7 +49,7 @@ def pattern_layers(pattern: Pattern, leaf: Draw | None = None) -> dict[str, S[An
 
 
 def drawn(kind: str) -> S[Any]:
-    """Layers of a kind of operator, also of one from outside.
+    """Return layers of a kind of operator, also of one from outside.
 
     Raises:
         KeyError: nothing draws them.
@@ -75,7 +75,7 @@ def drawn(kind: str) -> S[Any]:
 
 
 def _is_known(node: Node) -> bool:
-    """Whether layers of all operators of a node are drawn."""
+    """Return whether layers of all operators of a node are drawn."""
     return all(kind in STRATEGIES or find_user_operator(kind) for kind in node.all_kinds())
 
 
@@ -99,7 +99,7 @@ def _chain(draw: st.DrawFn, root: Node, leaf: Draw) -> ChainCase:
     plain = draw(st.sampled_from([True, True, True, False]))
 
     def add(node: Node, shape: Shape | None) -> Op:
-        """An operator with all that it reads; of a result's shape, where one is requested."""
+        """Add an operator with all that it reads; of a result's shape, if one is requested."""
         option = draw(st.sampled_from([n for n in node.options() if _operator(n)]))
         kind, inputs = option.kind, option.inputs  # type: ignore[attr-defined]
         sources: list[tuple[int, int, Op]] = []
@@ -142,7 +142,7 @@ def _with_dtype(case: Any, dtype: str) -> Any:
 
 
 def _plain(case: Any) -> Any:
-    """The same layer of one image, without dilation: what most fused units want."""
+    """Return the same layer of one image, without dilation: what most fused units want."""
     if isinstance(case, ConvCase):
         return replace(case, batch=1, dilation=(1, 1))
     return replace(case, batch=1) if isinstance(case, PoolCase) else case
@@ -153,7 +153,7 @@ def _replaced(case: Any, **fields: Any) -> Any:
 
 
 def _after(kind: str, shape: Shape, dtype: str, constant: list[bool]) -> S[Any]:
-    """Layers of a kind whose input, or first operand, is of a shape."""
+    """Return layers of a kind whose input, or first operand, is of a shape."""
     scale = st.floats(1 / 64, 1.0, width=32)
     if kind in layers.CONVOLUTIONS:
         return _convolutions_after(kind, shape, dtype)

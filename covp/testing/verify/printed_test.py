@@ -14,7 +14,7 @@ from covp.testing import Case, Layer
 
 
 def spec_of(backend: AcceleratorBackend) -> str:
-    """The text by which `find_backend` finds a backend: its name, else its file and class.
+    """Return the text by which `find_backend` finds a backend: its name, else its file and class.
 
     A class without a file, as in a notebook, is named by its class alone.
     """
@@ -41,7 +41,7 @@ def printed_test(
     cycles: int | None = None,
     calls: int | None = None,
 ) -> str:
-    """A pytest file that runs one case.
+    """Write a pytest file that runs one case.
 
     Args:
         spec: of the accelerator, as `find_backend` accepts it.
@@ -74,7 +74,7 @@ def printed_test(
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """The dataclass objects in a value, itself included."""
+    """Yield the dataclass objects in a value, itself included."""
     if isinstance(value, (list, tuple)):
         for each in value:
             yield from _parts(each)

@@ -63,14 +63,14 @@ class ProgramBench:
         return 0.0, 0.0
 
     def begin(self) -> None:
-        """A device that has run nothing yet."""
+        """Begin with a device that has run nothing yet."""
         self.calls.begin()
         self.log.clear()
 
     def run(
         self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
     ) -> Outcome:
-        """One pass over a graph."""
+        """Run a graph once."""
         _, split = split_graph(run_passes(graph), [self.backend], options=EVERY_MATCH)
         own = [placement for placement in split.placements if placement.match is not None]
         if not any(isinstance(lower_placement(each)[0], CoreKernel) for each in own):
@@ -85,7 +85,7 @@ class ProgramBench:
         return replace(outcome, wrong=outcome.wrong or self.log.difference())
 
     def _program(self, graph: Graph, inputs: Sequence[NDArray[Any]]) -> Outcome:
-        """Two inferences of a program between guards; the second one's result counts."""
+        """Return two inferences of a program between guards; the second one's result counts."""
         program = generate(graph, self.platform, [self.backend], EVERY_MATCH)
         program = replace(program, flags=(*program.flags, *FLAGS))
         guard = bytes([_GUARD]) * _GUARDS

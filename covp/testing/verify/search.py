@@ -129,7 +129,7 @@ class LayerSearch:
                     break
 
     def _fails(self, case: Case, before: tuple[Case, ...]) -> bool:
-        """Whether a simpler case fails, as it is; the latest that does is `failing`."""
+        """Return whether a simpler case fails; the latest that does is `failing`."""
         try:
             run_case(self.bench, case, before)
         except CapacityError:
@@ -184,7 +184,7 @@ class LayerSearch:
         return ran
 
     def _forms(self) -> list[int]:
-        """Those that have helped; as long as few layers were tried in them, all others as well."""
+        """Return the forms that have helped, and all others while few layers were tried in them."""
         likely = [number for number, _ in self.helpful.most_common()]
         if self._fruitless > _FRUITLESS or self.helpful.total() > _FRUITLESS:
             return likely
@@ -207,6 +207,6 @@ def _hangs(error: CovpError | None) -> bool:
 
 
 def _without_value(reason: str) -> str:
-    """The limit in a reason; `Limit` prints "name value; bound", the value differs by layer."""
+    """Cut a reason to its limit; `Limit` prints "name value; bound", the value differs."""
     first, bound = reason.partition(", ")[0].partition("; ")[::2]
     return f"{first.rpartition(' ')[0]}: {bound}" if bound else first

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from covp.testing import Case
-from covp.testing.verify.chain import ChainCase, refitted
+from covp.testing.verify.chain import ChainCase, refit
 
 _PLAIN = {
     "bias": False,
@@ -31,7 +31,7 @@ def smaller(case: Case) -> Iterator[Case]:
         for i, part in enumerate(case.parts):
             for simpler in smaller(part):
                 parts = [*case.parts[:i], simpler, *case.parts[i + 1 :]]
-                fitting = refitted(case, parts)  # type: ignore[arg-type]
+                fitting = refit(case, parts)  # type: ignore[arg-type]
                 if fitting is not None and fitting != case:
                     yield fitting
     if not is_dataclass(case) or isinstance(case, type):

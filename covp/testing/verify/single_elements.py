@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from covp.testing import Case, Layer
-from covp.testing.verify.chain import ChainCase, refitted
+from covp.testing.verify.chain import ChainCase, refit
 
 _EXTENTS = ("batch", "rows", "depth", "columns")
 _SHAPES = ("size", "channels", "kernel", "filter", "stride", "dilation")
@@ -31,7 +31,7 @@ def single_elements(case: Case) -> Iterator[Case]:
         yield _with_seed(single, seed)
     if isinstance(single, ChainCase):
         first, *others = single.parts
-        longer = [refitted(single, [part, *others]) for part in _along_one_axis(first)]
+        longer = [refit(single, [part, *others]) for part in _along_one_axis(first)]
         yield from (chain for chain in longer if chain is not None and _exists(chain))
     else:
         yield from filter(_exists, _along_one_axis(single))
@@ -41,7 +41,7 @@ def _single(case: Any) -> Any:
     """Return a layer with all extents 1; None where it has none, or no such layer can be."""
     if isinstance(case, ChainCase):
         parts = [_single(part) for part in case.parts]
-        found: Any = None if None in parts else refitted(case, parts)
+        found: Any = None if None in parts else refit(case, parts)
     elif isinstance(case, Layer) and is_dataclass(case):
         found = replace(case, **{name: _ones(value) for name, value in _extents(case)})
         if hasattr(case, "padding"):

@@ -22,7 +22,7 @@ from covp.errors import AcceleratorError, UsageError
 from covp.testing import Case, Layer
 from covp.testing.verify.averages import AVERAGE, averages, averages_in
 from covp.testing.verify.borders import borders
-from covp.testing.verify.chain import ChainCase, fitted
+from covp.testing.verify.chain import ChainCase, fit_part
 from covp.testing.verify.corners import corners
 from covp.testing.verify.designs import designs
 from covp.testing.verify.drawing import drawn_cases
@@ -102,11 +102,11 @@ class Stages:
         return self._run(streams)
 
     def extents(self) -> bool:
-        """All small extents, for tiles whose size is the driver's business."""
+        """Return all small extents, for tiles whose size is the driver's business."""
         return self._run(self._of_each_operator(sweep))
 
     def of_models(self) -> bool:
-        """Layers of the models, one of each in turn."""
+        """Return layers of the models, one of each in turn."""
         backend = self.search.bench.backend
         for name, case in _named_in_turn(
             {name: model_layers(name, backend, shapes=self.shapes) for name in self.models}
@@ -132,7 +132,7 @@ class Stages:
         yield from drawn_cases(strategy, max(1, self.examples // (2 * part)), self.seed + number)
 
     def _of_each_operator(self, layers: Callable[[str], Iterable[Case]]) -> list[Iterator[Case]]:
-        """Layers alone, and at each place of the chains that were accepted."""
+        """Return layers alone, and at each place of the chains that were accepted."""
         streams: list[Iterator[Case]] = [
             map(self._of_its_type, layers(kind)) for kind in sorted(self._alone)
         ]
@@ -146,7 +146,7 @@ class Stages:
         return set(self.strategies) if backend.cases() else kinds_alone(backend)
 
     def _places(self) -> Iterator[tuple[ChainCase, int, str]]:
-        """Each place of a chain of each form that was accepted, and the kind of its operator."""
+        """Yield places of the chains that were accepted, and the kind of their operator."""
         for sample in self.search.forms.values():
             if isinstance(sample, ChainCase):
                 for number, part in enumerate(sample.parts):
@@ -158,12 +158,12 @@ class Stages:
         return _by_kind([pattern_layers(each, self._border) for each in backend.patterns])
 
     def _border(self, kind: str) -> st.SearchStrategy[Any]:
-        """Layers of a kind at the borders of the accelerator."""
+        """Return layers of a kind at the borders of the accelerator."""
         edge = borders(kind, self.search.bench.backend, self._limits)
         return drawn(kind) if edge is None else edge.map(self._of_its_type)
 
     def _of_its_type(self, case: Any) -> Any:
-        """The same of float32 for a unit that accepts nothing else."""
+        """Return the same of float32 for a unit that accepts nothing else."""
         if self.search.dtypes[case.kind] == {"float32"}:
             return replace(case, dtype="float32")
         return case
@@ -174,13 +174,13 @@ class Stages:
 
 
 def _at(sample: ChainCase, number: int, layers: Iterable[Case]) -> Iterator[Case]:
-    """A chain with each of the layers in one of its places."""
-    made = (fitted(sample, number, layer) for layer in layers if isinstance(layer, Layer))
+    """Yield a chain with each of the layers in one of its places."""
+    made = (fit_part(sample, number, layer) for layer in layers if isinstance(layer, Layer))
     yield from (chain for chain in made if chain is not None)
 
 
 def _in_turn(streams: Iterable[Iterator[Any]]) -> Iterator[Any]:
-    """One of each stream after another, until all have ended."""
+    """Yield one of each stream after another, until all have ended."""
     left = list(streams)
     while left:
         for stream in list(left):
@@ -241,7 +241,7 @@ def strategies_of(backend: AcceleratorBackend) -> Strategies:
 
 
 def _by_kind(drawn: Iterable[Strategies]) -> Strategies:
-    """The strategies of several patterns, joined by the kind of the last operator."""
+    """Return the strategies of several patterns, joined by the kind of the last operator."""
     joined: defaultdict[str, list[st.SearchStrategy[Any]]] = defaultdict(list)
     for strategies in drawn:
         for kind, strategy in strategies.items():

@@ -14,7 +14,7 @@ _MOST = 1 << 17
 
 
 def stated_limits(backend: AcceleratorBackend, accepted: Iterable[Case] = ()) -> list[int]:
-    """The largest values of sizes, from 2 to 2**17, in ascending order.
+    """Return the largest values of sizes, from 2 to 2**17, in ascending order.
 
     They are the maxima of the declared job's numbers, the upper limits that `supports` states
     for layers, and the unit's parameters from 16: buffers, mostly.

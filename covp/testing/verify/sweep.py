@@ -11,7 +11,7 @@ _MOST = 101
 
 
 def sweep(kind: str) -> Iterator[Case]:
-    """The layers of a kind of operator, large and small ones mixed; none for a kind without any."""
+    """Yield the layers of a kind of operator, large and small ones mixed."""
     for i in range(1, _MOST):
         a, b, c = (i * step % _MOST for step in (37, 61, 83))
         yield from _layers(kind, a, b, c)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from covp.testing import Case, ConvCase, ElementwiseCase, PoolCase
-from covp.testing.verify.chain import ChainCase, refitted
+from covp.testing.verify.chain import ChainCase, refit
 
 Form = Callable[[Any], Any]
 
@@ -173,10 +173,10 @@ FORMS: tuple[Form, ...] = (
 
 
 def usual_form(case: Case, number: int) -> Case | None:
-    """A case in one of the `FORMS`; None where it is so already."""
+    """Return a case in one of the `FORMS`; None if it is so already."""
     changed: Case | None
     if isinstance(case, ChainCase):
-        changed = refitted(case, [FORMS[number](part) for part in case.parts])
+        changed = refit(case, [FORMS[number](part) for part in case.parts])
     else:
         changed = FORMS[number](case)
     return None if changed == case else changed

@@ -131,7 +131,7 @@ def verify(
 
 @dataclass(frozen=True)
 class _Failure:
-    """What was found.
+    """A failure that was found.
 
     Attributes:
         text: of the message.
@@ -147,7 +147,7 @@ class _Failure:
     spec: str = ""
 
     def test(self, named: str, platform: str) -> str:
-        """A pytest file that shows it, or nothing without a case.
+        """Write a pytest file that shows it; "" without a case.
 
         Args:
             named: the accelerator, as the user named it.
@@ -190,7 +190,7 @@ def _tried(stages: Stages, progress: Callable[[str], None]) -> _Failure | None:
 
 
 def _waits(bench: Bench, case: Case | None) -> _Failure | None:
-    """A layer with jobs of all times, where a unit on the bus has times."""
+    """Check a layer with jobs of all times, where a unit on the bus has times."""
     if case is None or not isinstance(bench, DriverBench) or bench.watch is None:
         return None
     wrong = waiting(bench, case)
@@ -198,7 +198,7 @@ def _waits(bench: Bench, case: Case | None) -> _Failure | None:
 
 
 def _lives(bench: Bench, cases: Sequence[Case]) -> _Failure | None:
-    """The smallest layers again and again, where they are calls of a driver."""
+    """Check the smallest layers again and again, where they are calls of a driver."""
     driver = driver_of(bench)
     called = [case for case in cases if case.kind not in bench.compiled]
     if driver is None or not called:
@@ -221,7 +221,7 @@ def _sleeping(
     search: LayerSearch,
     progress: Callable[[str], None],
 ) -> _Failure | None:
-    """The accelerator with its other way to wait, where it has the parameter for both."""
+    """Return the accelerator with its other way to wait, where it has the parameter for both."""
     other = {"poll": "sleep", "sleep": "poll"}.get(str(backend.values.get("wait")))
     slot = search.bench.platform.accelerators
     if other is None or slot is None or slot.irq is None:
@@ -253,7 +253,7 @@ def _demand_sample(search: LayerSearch, kinds: Strategies) -> Case:
 
 
 def _reasons(search: LayerSearch) -> str:
-    """The most frequent reasons for rejecting layers, for a message."""
+    """Return the most frequent reasons for rejecting layers, for a message."""
     if search.too_large:
         return f" ({search.too_large.total()} were too large for the RAM)"
     first = [f"{reason} ({count})" for reason, count in search.rejected.most_common(3)]

@@ -65,7 +65,7 @@ def _short() -> Iterator[int]:
 def _failure(
     bench: DriverBench, case: Case, cycles: int, skips: bool = True, halves: bool = False
 ) -> Outcome | str | None:
-    """The outcome, or what was wrong; None where it does not fit."""
+    """Run and say what was wrong, or return the outcome; None where it does not fit."""
     try:
         conditions = Conditions(case.gap, cycles=cycles, skips=skips, halves=halves)
         return run_once(bench, case, conditions)

@@ -31,7 +31,7 @@ class _Job:
     event: Event | None = field(default=None)
 
     def clip(self, start: int, size: int) -> tuple[int, int]:
-        """The part of a span that is watched, as offsets."""
+        """Return the part of a span that is watched, as offsets."""
         low = min(max(start, 0), self.before.size)
         return low, max(low, min(start + size, self.before.size))
 
@@ -91,7 +91,7 @@ class UnitWatch(Observer):
 
     @property
     def is_busy(self) -> bool:
-        """Whether the unit has something to do that is not done yet."""
+        """Return whether the unit has something to do that is not done yet."""
         return any(job.event is not None and not job.event.cancelled for job in self._jobs)
 
     def says(self, wrong: str) -> None:
@@ -106,7 +106,7 @@ class UnitWatch(Observer):
             self._reads.append((address, size))
 
     def time_of(self, cycles: int) -> int:
-        """That the unit takes for what its model gives a time of ``cycles``."""
+        """Return the time that the unit takes if its model says ``cycles``."""
         return round(cycles * self.pace) if self.cycles is None else self.cycles
 
     def store(self, master: str, address: int, data: NDArray[np.uint8]) -> None:
@@ -130,7 +130,7 @@ class UnitWatch(Observer):
             other.before[low:high] = data[start : start + high - low]
 
     def _demand_own(self, address: int, size: int) -> None:
-        """A store beside the layer's buffers is wrong, whatever bytes it leaves there."""
+        """Demand that a store lies in the layer's buffers, whatever bytes it leaves."""
 
         def inside(spans: list[tuple[int, int]]) -> bool:
             return any(low <= address and address + size <= low + n for low, n in spans)
@@ -140,7 +140,7 @@ class UnitWatch(Observer):
         self.says(f"the unit stored {size} bytes at 0x{address:08x}, outside the layer's buffers")
 
     def demand_complete(self, function: str) -> None:
-        """The job was begun: none of its registers was written after its start."""
+        """Demand that none of the job's registers was written after its start."""
         if self._late:
             self.says(f"{function} wrote {self._late} after it had started the job")
 
@@ -154,7 +154,7 @@ class UnitWatch(Observer):
     # -- the clock ----------------------------------------------------------------------------
 
     def scheduled(self, fire: Callable[[], None]) -> tuple[_Job, Callable[[], None]]:
-        """The unit schedules something; a callback to be fired in place of its own."""
+        """Return a callback to be fired in place of the one that the unit schedules."""
         inherited = [] if self._now_ending is None else self._now_ending.reads
         job = _Job([*inherited, *self._reads], self.memory[: self.used].copy())
         self._reads = []

@@ -16,7 +16,7 @@ from covp.hardware.observer import Observer
 from covp.testing import ConvCase, ElementwiseCase, PoolCase
 from covp.testing.case import Case
 from covp.testing.verify.bench import Conditions
-from covp.testing.verify.chain import ChainCase, fitted, refitted
+from covp.testing.verify.chain import ChainCase, fit_part, refit
 from covp.testing.verify.check import check, open_bench
 from covp.testing.verify.designs import designs
 from covp.testing.verify.driver_bench import DriverBench
@@ -67,7 +67,7 @@ def test_a_pool_behind_a_convolution_gets_windows_of_the_lowest_values() -> None
         ((1, 0, 0),),
     )
     low = PoolCase("MAX_POOL_2D", (6, 6), 8, (3, 3), same=True, content="lowest")
-    case = fitted(chain, 1, low)
+    case = fit_part(chain, 1, low)
     assert case is not None
     graph = case.graph()
     (result,) = run_reference(graph, case.inputs())
@@ -84,12 +84,12 @@ def test_a_reader_gets_the_shape_of_another_writer() -> None:
         ),
         ((1, 0, 0),),
     )
-    other = refitted(chain, [ConvCase(size=(9, 5), channels=(1, 7)), chain.parts[1]])
+    other = refit(chain, [ConvCase(size=(9, 5), channels=(1, 7)), chain.parts[1]])
     assert other is not None and other.graph().outputs[0].shape == (1, 4, 2, 7)
     two = ChainCase(
         (ConvCase(), ConvCase(), ElementwiseCase(shape=(1, 1, 1, 1))), ((2, 0, 0), (2, 1, 1))
     )
-    assert refitted(two, [ConvCase(channels=(1, 2)), *two.parts[1:]]) is None
+    assert refit(two, [ConvCase(channels=(1, 2)), *two.parts[1:]]) is None
 
 
 @pytest.mark.slow
@@ -105,10 +105,10 @@ def test_a_broadcast_operand_follows_the_other_one_through_a_chain(position: int
     )
     broadcast = 0
     for layer in designs("ADD"):
-        case = fitted(chain, 1, layer)
+        case = fit_part(chain, 1, layer)
         forms: list[Case | None] = [case]
         if isinstance(layer, ElementwiseCase):
-            forms.append(refitted(chain, [chain.parts[0], layer]))
+            forms.append(refit(chain, [chain.parts[0], layer]))
         if case is not None:
             forms += [usual_form(case, number) for number in range(13)]
             forms += list(smaller(case))[:40]
