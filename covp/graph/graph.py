@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from covp.errors import printable
+
+_LONGEST = 80
+"""Characters of an attribute in a text; of a longer one the beginning is shown."""
+_LONGEST_NAME = 48
+"""Characters of a tensor's name in a text."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,14 @@ class Quantization:
     def per_channel(self) -> bool:
         """True if it has more than one scale."""
         return self.scale.size > 1
+
+    def __repr__(self) -> str:
+        return f"<Quantization {self}>"
+
+    def __str__(self) -> str:
+        if self.scale.size != 1:
+            return f"{self.scale.size} scales along axis {self.axis}"
+        return f"scale {self.scale[0]:.6g} zero {self.zero_point[0]}"
 
 
 @dataclass(eq=False)
@@ -106,6 +121,15 @@ class Tensor:
             raise ValueError(f"tensor {self.name} is not quantized")
         return int(self.quantization.zero_point[0])
 
+    def __repr__(self) -> str:
+        parts = [str(self), *([str(self.quantization)] if self.quantization else [])]
+        return f"<Tensor {', '.join(parts)}>"
+
+    def __str__(self) -> str:
+        kind = self.dtype.name if self.bits is None else f"int{self.bits}"
+        extents = ",".join(map(str, self.shape))
+        return f"{_name(self.name)} {kind}[{extents}]{' constant' * self.constant}"
+
 
 @dataclass(eq=False)
 class Op:
@@ -141,6 +165,16 @@ class Op:
         if tensor is None:
             raise ValueError(f"{self.name}: input {position} is missing")
         return tensor
+
+    def __repr__(self) -> str:
+        return f"<Op {self}>"
+
+    def __str__(self) -> str:
+        given = _attributes_text(self.attributes)
+        return (
+            f"{printable(self.kind)} {printable(self.name)}: {_tensors_text(self.inputs)} -> "
+            f"{_tensors_text(self.outputs)}{f' {{{given}}}' * bool(given)}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +261,21 @@ class Graph:
     origin: Origin | None = None
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        inputs, outputs = _tensors_text(self.inputs), _tensors_text(self.outputs)
+        return f"<Graph {printable(self.name)}: {inputs} -> {outputs}, {_count(self.ops)}>"
+
+    def __str__(self) -> str:
+        """Return a line for the graph and one for each operator."""
+        constants = sum(tensor.nbytes for tensor in self.tensors() if tensor.constant)
+        states = ", ".join(f"{printable(s.name)} {s.before} -> {s.after}" for s in self.states)
+        first = (
+            f"{printable(self.name)}: {_tensors_text(self.inputs)} -> "
+            f"{_tensors_text(self.outputs)}; {_count(self.ops)}, "
+            f"{constants:,} bytes of constants{f'; states {states}' * bool(states)}"
+        )
+        return "\n".join([first, *(f"  {op}" for op in self.ops)])
+
     @property
     def results(self) -> list[Tensor]:
         """Tensors needed after the last operator: the outputs, and the new values of the states."""
@@ -260,3 +309,59 @@ class Graph:
     def consumers(self, tensor: Tensor) -> list[Op]:
         """Return the operators that read the tensor, in order."""
         return [op for op in self.ops if tensor in op.inputs]
+
+
+def _name(name: str) -> str:
+    """Return a name on one line; of one that a converter joined from many, both ends."""
+    text = printable(name)
+    return text if len(text) <= _LONGEST_NAME else f"{text[:18]}...{text[-27:]}"
+
+
+def _count(ops: Sequence[Op]) -> str:
+    return f"{len(ops)} operator{'s' * (len(ops) != 1)}"
+
+
+def _tensors_text(tensors: Iterable[Tensor | None]) -> str:
+    return ", ".join("none" if tensor is None else str(tensor) for tensor in tensors)
+
+
+def _attributes_text(attributes: Any) -> str:
+    """Return "stride=(2, 2), activation='relu'": without what is empty or the default."""
+    if attributes is None:
+        return ""
+    if not is_dataclass(attributes) or isinstance(attributes, type):
+        return _short(attributes)
+    given = []
+    for about in fields(attributes):
+        value = getattr(attributes, about.name)
+        factory = about.default_factory
+        default = about.default if factory is MISSING else factory()
+        if not _is_empty(value) and not _is_same(value, default):
+            given.append(f"{about.name}={_short(value)}")
+    return ", ".join(given)
+
+
+def _is_empty(value: Any) -> bool:
+    """Return whether there is nothing to show: None, an empty list, a padding of zeros."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return not _attributes_text(value)
+    return value is None or (isinstance(value, str | Sequence | Mapping) and len(value) == 0)
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and not isinstance(value, np.ndarray) and value == default
+
+
+def _short(value: Any) -> str:
+    """Return a value on one line, of operators the kinds, of arrays the shape."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
+    if isinstance(value, Op):
+        return printable(value.kind)
+    if isinstance(value, tuple) and any(isinstance(part, Op | np.ndarray) for part in value):
+        text = f"({', '.join(map(_short, value))})"
+    elif is_dataclass(value) and not isinstance(value, type):
+        text = f"{type(value).__name__}({_attributes_text(value)})"
+    else:
+        text = printable(repr(value))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from covp.base.cache import content_key
 from covp.graph.graph import Op, Tensor
+from covp.graph.ops.tiled_attention import TiledAttention
 
 
 def layer_key(op: Op) -> str:
     """A hash of all that a kernel is generated from: kind, shapes, constants, quantization."""
-    parts: list[str | bytes] = [op.kind, repr(op.attributes)]
+    parts: list[str | bytes] = [op.kind, _attributes(op, layer_key)]
     for tensor in (*op.inputs, *op.outputs):
         parts += _tensor_parts(tensor)
     return content_key(*parts)
@@ -22,7 +25,14 @@ def structure_key(op: Op) -> str:
     Of a tensor's quantization only the form counts: none, one scale, or one per channel.
     """
     tensors = (*op.inputs, *op.outputs)
-    return content_key(op.kind, repr(op.attributes), *map(_form, tensors))[:16]
+    return content_key(op.kind, _attributes(op, structure_key), *map(_form, tensors))[:16]
+
+
+def _attributes(op: Op, key: Callable[[Op], str]) -> str:
+    """Attributes as text; of operators among them the keys, as their texts leave data out."""
+    if isinstance(op.attributes, TiledAttention):
+        return " ".join(map(key, op.attributes.ops))
+    return repr(op.attributes)
 
 
 def _form(tensor: Tensor | None) -> str:

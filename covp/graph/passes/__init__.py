@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from covp.base.plugins import call_hook
@@ -24,6 +26,8 @@ from covp.graph.passes.unused_channels import remove_unused_channels
 from covp.graph.rewrites import demand_same_results, wrong_rewrite
 
 Pass = Callable[[Graph], None]
+_log = logging.getLogger("covp.passes")
+"""At INFO: each pass that changed the graph's text, and the operators it took and made."""
 
 PASSES: tuple[Pass, ...] = (
     expand_operators,
@@ -59,8 +63,12 @@ def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> G
             random tensors.
     """
     lowered = copy_graph(graph)
+    logs = _log.isEnabledFor(logging.INFO)
     for run in PASSES:
+        before = copy_graph(lowered) if logs else None
         run(lowered)
+        if before is not None:
+            _log_change(run.__name__, before, lowered)
     if wrong_rewrite(graph, lowered) is not None:
         _blame(graph)
     for own in more:
@@ -71,6 +79,18 @@ def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> G
         demand_states(lowered, changed, f"model {graph.name}: pass {name}()", ModelError)
         lowered = changed
     return lowered
+
+
+def _log_change(name: str, before: Graph, after: Graph) -> None:
+    if str(before) == str(after):
+        return
+    old, new = (Counter(op.kind for op in graph.ops) for graph in (before, after))
+    kinds = [f"{kind} {old[kind]} -> {new[kind]}" for kind in sorted(old | new)]
+    changed = [
+        text for text, kind in zip(kinds, sorted(old | new), strict=True) if old[kind] != new[kind]
+    ]
+    total = f"{len(before.ops)} -> {len(after.ops)} operators"
+    _log.info("%s: pass %s: %s", after.name, name, ", ".join([total, *changed]))
 
 
 def _blame(graph: Graph) -> None:
