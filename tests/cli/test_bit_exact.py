@@ -5,11 +5,10 @@ import re
 import shlex
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from .conftest import Call, wrong_outputs
-from .documents import Run
+from .documents import run_of
 
 DRIVER = """
 from covp.accel_backends.qconv2d.backend import QConv2dBackend
@@ -51,7 +50,7 @@ def test_a_difference_names_layer_and_element_and_the_command_again(call: Call, 
 
 def test_a_difference_in_json(call: Call, hasty: str) -> None:
     done = call("run", "kws", "-p", "riscv32", "-a", hasty, "--json")
-    run = msgspec.convert(done.document, Run)
+    run = run_of(done.document)
     assert done.status == 1 and run.matches_reference is False
     mismatch = run.check.mismatch
     assert mismatch is not None and mismatch.layer == "conv_2d_0" and mismatch.target == "qconv2d"

@@ -3,25 +3,27 @@
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 
+from covp.evaluation.documents import Compare
+
 from .conftest import Call, wrong_outputs
-from .documents import Compare
+from .documents import add_up, read
 
 
 def test_document(call: Call, small: Path) -> None:
     arguments = (small, "toycar", "-p", "riscv32", "-a", "qconv2d")
     done = call("compare", *arguments, "--json")
     assert (done.status, done.err) == (0, "")
-    found = msgspec.convert(done.document, Compare)
+    found = read(done.document, Compare)
     assert (found.platform, found.accelerators) == ("riscv32", ["qconv2d"])
     assert [row.model for row in found.rows] == ["small", "toycar"]
     for row in found.rows:
-        cpu, accelerated = row.cpu.added_up(), row.accelerated.added_up()
+        cpu, accelerated = add_up(row.cpu), add_up(row.accelerated)
         assert cpu.accelerators == [] and accelerated.accelerators == ["qconv2d"]
         assert cpu.matches_reference and accelerated.matches_reference
         assert cpu.outputs == accelerated.outputs
+        assert cpu.instructions and accelerated.instructions
         assert row.instructions_saved == pytest.approx(
             1 - accelerated.instructions / cpu.instructions
         )

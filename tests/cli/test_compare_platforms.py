@@ -4,13 +4,12 @@ import re
 import shlex
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from covp.chip.platform_file import load_platform, platforms_dir
 
 from .conftest import Call, wrong_outputs
-from .documents import Run
+from .documents import run_of
 
 BOARDS = ("-p", "hifive1", "-p", "stm32h743", "-p", "cortex-m0plus")
 
@@ -28,7 +27,7 @@ def test_rows_are_those_of_single_runs_and_say_what_does_not_fit(call: Call, sma
         alone = call("run", small if model == "small" else model, "-p", platform, "--json").document
         for key in ("instructions", "cycles", "memory", "outputs", "seconds"):
             assert row["run"][key] == alone[key], key
-        msgspec.convert(row["run"], Run).added_up()
+        run_of(row["run"])
 
 
 def test_free_and_used_bytes_are_the_regions(call: Call, small: Path) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
+from covp.evaluation.data.quality import DataRecord
+from covp.evaluation.documents import Run
 from covp.graph.readers import read_model
 from covp.graph.reference import run_reference
 
 from .conftest import Call
-from .documents import Data, Run
+from .documents import run_of
 
 COMPARED = ("cpu", "accelerated")
 
@@ -29,14 +30,14 @@ def samples(tmp_path: Path) -> tuple[Path, Path]:
 def document(call: Call, *arguments: object) -> Run:
     outcome = call("run", *arguments, "--json")
     assert outcome.status == 0, outcome.err
-    return msgspec.convert(outcome.document, Run).added_up()
+    return run_of(outcome.document)
 
 
 def test_document(call: Call, small: Path, samples: tuple[Path, Path]) -> None:
     x, y = samples
     graph = read_model(small)
     run = document(call, small, "-p", "riscv32", "--data", x, "--labels", y)
-    assert isinstance(run.data, Data) and run.data.top5 is None
+    assert isinstance(run.data, DataRecord) and run.data.top5 is None
     steps = np.load(x).astype(np.float64) / 0.05
     stored = np.clip(np.floor(np.abs(steps) + 0.5) * np.sign(steps) - 3, -128, 127)
     answers = [run_reference(graph, [row[None].astype(np.int8)])[0] for row in stored]
@@ -79,7 +80,7 @@ def test_compare(call: Call, small: Path, samples: tuple[Path, Path]) -> None:
     x, y = samples
     command = ("compare", small, "-p", "riscv32", "-a", "qconv2d", "--data", x, "--labels", y)
     rows = call(*command, "--json").document["rows"]
-    alone, accelerated = (msgspec.convert(rows[0][name], Run).data for name in COMPARED)
+    alone, accelerated = (run_of(rows[0][name]).data for name in COMPARED)
     assert alone is not None and accelerated is not None
     assert alone.top1 == accelerated.top1 is not None
     assert alone.cycles is not None and accelerated.cycles is not None
@@ -107,7 +108,7 @@ def test_several_platforms(call: Call, small: Path, samples: tuple[Path, Path]) 
     platforms = ("-p", "riscv32", "-p", "cortex-m4")
     command = ("compare", small, *platforms, "--data", x, "--labels", y)
     document = call(*command, "--json").document
-    found = [msgspec.convert(row["run"], Run).data for row in document["rows"]]
+    found = [run_of(row["run"]).data for row in document["rows"]]
     assert len({data.top1 for data in found if data}) == 1
     assert len({data.cycles.mean for data in found if data and data.cycles}) == 2
     text = call(*command).out

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from .conftest import Call
-from .documents import Run
+from .documents import run_of
 
 COMMAND = ("run", "toycar", "-p", "stm32l4r5", "--check", "none", "-a")
 UNIT = "gemm:technology=horowitz-45nm"
@@ -29,7 +28,7 @@ def test_the_report_says_estimated_and_every_source(call: Call) -> None:
 
 def test_the_document_adds_up(call: Call) -> None:
     document: Any = call(*COMMAND, UNIT, "--json").document
-    source = msgspec.convert(document, Run).energy_source
+    source = run_of(document).energy_source
     assert source is not None and source.low_j is not None and source.high_j is not None
     assert document["energy_j"] == pytest.approx(sum(part.joules for part in source.parts))
     assert source.low_j <= document["energy_j"] <= source.high_j
