@@ -43,13 +43,13 @@ class Alternative:
 
     @property
     def can_be_made(self) -> bool:
-        """Whether there is a program for it."""
+        """True if a program can be made of it."""
         return self.basis != _QUESTION
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """What was found before the program ran.
+    """Result of the search for the best overlap, before the program ran.
 
     Attributes:
         alone: cycles where units are waited for at once.
@@ -71,7 +71,7 @@ class Overlap:
         return self.alone - self.promised
 
     def record(self, took: int | None) -> dict[str, Any]:
-        """The key ``overlap`` of the JSON document ``covp.run/1``; ``took`` are measured cycles."""
+        """Return the key ``overlap`` of the JSON ``covp.run/1``; ``took`` are measured cycles."""
         return {
             "alone_cycles": self.alone,
             "promised_cycles": self.promised,
@@ -89,7 +89,7 @@ class Overlap:
 def plan_overlap(
     make: Callable[[OverlapPlan], Program], toolchain: str
 ) -> tuple[OverlapPlan | None, Overlap]:
-    """The plan of the best program, and what was considered.
+    """Return the plan of the best program, and what was considered.
 
     Args:
         make: compiles the model by a plan.
@@ -123,7 +123,7 @@ def plan_overlap(
 
 
 def _fits(program: Program, toolchain: str) -> bool:
-    """Whether the platform's memory holds the program: more tensors may be alive at once."""
+    """Return whether the program fits the memory: more tensors may be alive at once."""
     with Session(program.platform, toolchain=toolchain) as session:
         try:
             session.load(program)
@@ -135,7 +135,7 @@ def _fits(program: Program, toolchain: str) -> bool:
 def _tries(
     whole: MeasuredParts, make: Callable[[OverlapPlan], Program], toolchain: str
 ) -> list[tuple[MeasuredParts, Mapping[str, int]]]:
-    """Programs with their bands, the best first.
+    """Return programs with their bands, the best first.
 
     Layers as they are, and bands as long as better ones are expected.
     """
@@ -172,7 +172,7 @@ def _what(measured: MeasuredParts, whole: MeasuredParts) -> str:
 
 
 def _questions(measured: MeasuredParts) -> list[Alternative]:
-    """What other hardware would bring to the same parts."""
+    """Return what other hardware would gain for the same parts."""
     tasks = measured.tasks()
     units = " and ".join(dict.fromkeys(task.unit for task in tasks if task.unit))
     weights, tensors = (measured.tasks(kept_costs(measured, what)) for what in ("weights", "all"))

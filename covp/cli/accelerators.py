@@ -54,7 +54,7 @@ def accelerators(
 
 
 def _register_map(spec: str, form: str, platform_name: str) -> str:
-    """The registers of an accelerator in its first place on a platform."""
+    """Return the registers of an accelerator in its first place on a platform."""
     from covp.base.c_names import c_prefix
     from covp.chip.platform_file import load_platform
     from covp.codegen.offload import accelerator_places

@@ -122,7 +122,7 @@ def board(
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """SIGTERM ends the command as Ctrl-C does."""
+    """End the command at SIGTERM as at Ctrl-C."""
     raise KeyboardInterrupt
 
 
@@ -171,7 +171,7 @@ def _announce_station(station: WakeWordStation, made: Build, as_json: bool) -> N
 
 
 def _summary(served: BenchmarkBoard, mode: Mode) -> Iterator[str]:
-    """What was measured; in energy mode the estimate for one inference."""
+    """Yield lines on what was measured; in energy mode the estimate for one inference too."""
     windows, simulated = served.windows, served.firmware.simulated
     if windows.inferences:
         mean = windows.microseconds / windows.inferences

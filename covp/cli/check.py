@@ -154,5 +154,5 @@ def _cell(name: str, before: float | None, now: float | None) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that cannot leave its cell or line of Markdown."""
+    """Return text that cannot leave its cell or line of Markdown."""
     return printable(text).replace("|", "\\|")

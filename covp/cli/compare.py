@@ -104,7 +104,7 @@ def _with_data(
 
 
 def _side_by_side(found: list[Comparison]) -> dict[str, Evaluation]:
-    """All runs, by the names that they have in a trace."""
+    """Return all runs, by the names that they have in a trace."""
     runs = {}
     for number, comparison in enumerate(found):
         model = comparison.alone.model
@@ -173,7 +173,7 @@ def _verdicts(
     found: list[Comparison],
     seed: int,
 ) -> Iterator[str]:
-    """How much was compared; of each run that is wrong, the first difference."""
+    """Yield how much was compared, and the first difference of each wrong run."""
     runs = [
         (run, reproduction(model, platform, names, seed))
         for model, comparison in zip(models, found, strict=True)
@@ -208,7 +208,7 @@ def _row(comparison: Comparison) -> list[object]:
 
 
 def _data_lines(comparison: Comparison, names: str) -> Iterator[str]:
-    """What is said of samples; with accelerators only where these computed them."""
+    """Yield lines on samples; with accelerators only where these computed them."""
     model = comparison.alone.model
     for how, run in (("alone", comparison.alone), (f"with {names}", comparison.accelerated)):
         if run.data is not None and (how == "alone" or run.data.on == "device"):

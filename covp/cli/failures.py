@@ -1,4 +1,4 @@
-"""What a failure prints: one line on standard error, with --json a document on standard output.
+"""Print failures: one line on standard error, with --json a document on standard output.
 
 Exit status: 0 done, 1 the work failed or a check did not hold, 2 the call itself is wrong,
 130 interrupted.
@@ -34,7 +34,7 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether the call asks for JSON, by option or environment variable."""
+    """Return whether the call asks for JSON, by option or environment variable."""
     options = list(arguments)
     if "--" in options:
         options = options[: options.index("--")]
@@ -85,13 +85,13 @@ def _os_error(error: OSError) -> str:
 
 
 def _one_line(text: str) -> str:
-    """The text on one line; of names too long for it, the ends."""
+    """Return the text on one line; of names too long for it, the ends."""
     words = _ENDLESS.sub(r"\1...\2", " ".join(text.split()))
     return words.encode(errors="backslashreplace").decode()
 
 
 def _record(error: BaseException, kind: str, message: str) -> dict[str, Any]:
-    """The ``error`` of ``covp.error/1``."""
+    """Return the ``error`` of ``covp.error/1``."""
     hint = _HINT.split(message)[-1] if _HINT.search(message) else None
     where: str | None
     if isinstance(error, DeviceFault):

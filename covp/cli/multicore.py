@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def _by_core(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, list[str]]:
-    """Each is CORE=VALUE; the values by core."""
+    """Return the values of CORE=VALUE options by core."""
     found: dict[str, list[str]] = {}
     for text in given:
         core, _, value = text.partition("=")

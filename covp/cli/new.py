@@ -117,7 +117,7 @@ def platform(
 
 
 def _demand_place(name: str, target: Path) -> None:
-    """Raises UsageError: NAME cannot be a platform's, or the file is not to be written."""
+    """Raise UsageError if NAME cannot be a platform's, or the file is not to be written."""
     if not _BOARD.fullmatch(name) or yaml.safe_load(name) != name or name.endswith(".yaml"):
         raise UsageError(
             f"{name!r:.60} cannot be a platform's name: a letter, then letters, digits and _.+-"
@@ -131,7 +131,7 @@ def _demand_place(name: str, target: Path) -> None:
 
 
 def _memory(kind: str, stated: str, usual: int) -> dict[str, str]:
-    """The words of a memory of the template."""
+    """Return the words of a memory of the template."""
     size, sign, address = stated.partition("@")
     options.size(size)
     try:

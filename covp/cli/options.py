@@ -171,7 +171,7 @@ class Seconds(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, context: click.Context | None
     ) -> float:
-        """As click does, but NaN and infinity are rejected."""
+        """Convert as click does, but reject NaN and infinity."""
         number = float(super().convert(value, param, context))
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number of seconds.", param, context)
@@ -181,7 +181,7 @@ class Seconds(click.FloatRange):
 def _shapes_by_name(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, tuple[int, ...]]:
-    """Each is NAME=1,3,32,32; nothing after the sign is the shape of a scalar."""
+    """Parse NAME=1,3,32,32 options; nothing after the sign is the shape of a scalar."""
     found: dict[str, tuple[int, ...]] = {}
     for value in given:
         name, sign, text = value.rpartition("=")
@@ -201,7 +201,7 @@ def _shapes_by_name(
 def _pairs(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, str]:
-    """Each is INPUT=OUTPUT."""
+    """Parse INPUT=OUTPUT options."""
     found: dict[str, str] = {}
     for value in given:
         before, _, after = value.partition("=")
@@ -243,7 +243,7 @@ operators = option(
 def bundle(
     name: str, value: Callable[..., object], keys: tuple[str, ...], *parts: Callable[..., Any]
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Several options, listed as they stand here; the command gets one value, made of ``keys``."""
+    """Bundle options in this order; the command gets one value, made of ``keys``."""
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @wraps(command)
@@ -259,7 +259,7 @@ def bundle(
 
 
 def _value_of(hint: Any, about: Option, default: Any) -> dict[str, Any]:
-    """How click reads a value of a field's type."""
+    """Return the arguments of click's option for a type of field."""
     if hint is bool:
         return {"is_flag": True, "default": default}
     if hint == Shapes:
@@ -310,7 +310,7 @@ seed = _RUN["seed"]
 
 
 def build_options(*names: str, without: tuple[str, ...] = ()) -> Decorator:
-    """The options of a build; the command gets them as ``build_options``.
+    """Return the options of a build; the command gets them as ``build_options``.
 
     Args:
         names: those that the command has; by default all.
@@ -324,6 +324,6 @@ def build_options(*names: str, without: tuple[str, ...] = ()) -> Decorator:
 
 
 def run_options(*names: str) -> Decorator:
-    """The options of a run, by default all; the command gets them as ``run_options``."""
+    """Return the options of a run, by default all; the command gets them as ``run_options``."""
     chosen = tuple(names or _RUN)
     return bundle("run_options", RunOptions, chosen, *(_RUN[name] for name in chosen))

@@ -67,19 +67,19 @@ def _folded(line: str, width: int) -> str:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 def warn(warnings: Iterable[str]) -> None:
-    """One line each on standard error; a text that comes again is printed once."""
+    """Print one line each on standard error; a repeated text is printed once."""
     for warning in dict.fromkeys(warnings):
         echo(f"warning: {warning}", err=True)
 
 
 @contextmanager
 def progress(description: str, steps: int | None) -> Iterator[Any]:
-    """Gives ``advance(text, steps)``; a bar on a terminal, nothing in a pipe.
+    """Yield ``advance(text, steps)``; a bar on a terminal, nothing in a pipe.
 
     ``steps`` is None where their number is not known, or not yet.
     """

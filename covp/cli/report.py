@@ -105,12 +105,12 @@ def report(
 
 
 def _page_of(first: Path) -> Path:
-    """Where the page is written by default."""
+    """Return the default path of the page."""
     return first / "report.html" if first.is_dir() else first.with_suffix(".html")
 
 
 def _runs(files: Sequence[Path], names: Sequence[str]) -> list[tuple[str, Run]]:
-    """The runs of all files, each with its name."""
+    """Return the runs of all files, each with its name."""
     from covp.report.documents import labels, read_runs
 
     found = [(path, run) for path in files for run in read_runs(path)]

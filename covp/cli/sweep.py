@@ -120,7 +120,7 @@ def _print_status(where: str, as_json: bool) -> int:
 
 @contextmanager
 def _progress() -> Iterator[Any]:
-    """Gives what takes the progress: a bar with rate and time left, nothing in a pipe."""
+    """Yield the callback for progress: a bar with rate and time left, nothing in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -26,7 +26,7 @@ def print_table(
     title: str = "",
     drop: Sequence[str] = (),
 ) -> None:
-    """A table as wide as the terminal, or 200 columns in a pipe.
+    """Print a table as wide as the terminal, or 200 columns in a pipe.
 
     Where it is wider, headings and texts are folded at words; where that is not enough, columns
     are left out and named below.
@@ -60,7 +60,7 @@ def print_table(
 
 
 def operator_cell(kind: str, name: str) -> str:
-    """An operator's kind, with its name where the model gives it one: "CONV_2D /layer1/Conv"."""
+    """Return an operator's kind, with its name in the model if any: "CONV_2D /layer1/Conv"."""
     own = re.fullmatch(rf"{re.escape(kind.lower())}(_\d+)+", name)
     return kind if own else f"{kind} {name}"
 
@@ -68,7 +68,7 @@ def operator_cell(kind: str, name: str) -> str:
 def fit(
     columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, drop: Sequence[str] = ()
 ) -> tuple[list[int], list[int]]:
-    """The columns that are shown, and their widths.
+    """Return the columns that are shown, and their widths.
 
     Those in ``drop`` are left out before a text is folded to more than three lines, the others
     only where no folding helps.
@@ -92,7 +92,7 @@ def fit(
 def _widths(
     columns: Sequence[str], rows: Sequence[Sequence[str]], shown: Sequence[int], lines: int | None
 ) -> list[tuple[int, int, int]]:
-    """Of each column: the least width, that of its cells on one line, that of the heading too.
+    """Return the widths of each column: least, cells on one line, heading on that line too.
 
     Args:
         columns, rows: as for `fit`.
@@ -115,7 +115,7 @@ def _widths(
 
 
 def _shrunk(widths: Sequence[tuple[int, int, int]], room: int) -> list[int] | None:
-    """Widths that fit: headings are folded first, then texts, the widest first; or None."""
+    """Return widths that fit: headings are folded first, then texts, the widest first; or None."""
     for step in (2, 1):
         chosen = [width[step] for width in widths]
         if sum(chosen) <= room:
@@ -134,7 +134,7 @@ def _folded(text: str, width: int) -> str:
 
 
 def cell(value: object) -> str:
-    """Numbers with thousands separators, what is not known as a dash."""
+    """Return numbers with thousands separators, what is not known as a dash."""
     if value is None:
         return "-"
     if isinstance(value, int) and not isinstance(value, bool):

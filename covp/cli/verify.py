@@ -85,7 +85,7 @@ def verify(
 
 
 def _cases(verdict: Verdict, files: Mapping[str, SourceCheck]) -> Iterator[TestCase]:
-    """One for the search, one for misuse where it came so far, one for each model's file."""
+    """Yield one for the search, one for misuse where it came so far, one for each model's file."""
     layers = ", ".join(f"{count} of {kind}" for kind, count in verdict.tried.items())
     yield TestCase(f"layers: {layers}", verdict.failure or "", verdict.test or "")
     if verdict.abuses:
@@ -95,7 +95,7 @@ def _cases(verdict: Verdict, files: Mapping[str, SourceCheck]) -> Iterator[TestC
 
 
 def _record(verdict: Verdict, files: Mapping[str, SourceCheck]) -> dict[str, Any]:
-    """The document ``covp.verify/1``."""
+    """Return the document ``covp.verify/1``."""
     return {
         "schema": "covp.verify/1",
         "accelerator": verdict.accelerator,
@@ -116,7 +116,7 @@ def _record(verdict: Verdict, files: Mapping[str, SourceCheck]) -> dict[str, Any
 
 
 def _print(verdict: Verdict, files: Mapping[str, SourceCheck]) -> None:
-    """What was tried."""
+    """Print what was tried."""
     for kind, count in verdict.tried.items():
         took = verdict.accepted.get(kind, 0)
         large = verdict.too_large.get(kind, 0)
@@ -136,7 +136,7 @@ def _print(verdict: Verdict, files: Mapping[str, SourceCheck]) -> None:
 
 
 def _print_end(verdict: Verdict, seconds: float) -> None:
-    """What came of it."""
+    """Print the outcome."""
     if not verdict.finished:
         echo(f"{seconds:g} s of processor time were too few for all layers (--seconds)")
     if verdict.failure:

@@ -82,7 +82,7 @@ _FRAMES = Template("""\
 
 
 def firmware_files(library: Library, placement: Placement) -> Mapping[str, str]:
-    """The files beside a library and its self-test: name to text.
+    """Return the files beside a library and its self-test: name to text.
 
     ``linker.ld`` puts every section into the region where a simulation has it.
 
@@ -132,7 +132,7 @@ def board_files(platform: Platform) -> Mapping[str, str]:
 
 
 def board_warning(platform: Platform) -> str | None:
-    """What a user has to know before the firmware is on the board; None where there is nothing."""
+    """Return what a user must know before flashing the firmware; None where there is nothing."""
     if platform.board != "silent":
         return None
     return (

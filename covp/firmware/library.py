@@ -34,12 +34,12 @@ class Library:
 
     @property
     def name(self) -> str:
-        """What every external name begins with, but those of accelerators' drivers."""
+        """Prefix of every external name but those of accelerators' drivers."""
         return self.program.name
 
     @staticmethod
     def of(program: Program, static_arena: bool = False) -> Library:
-        """The library of a program.
+        """Return the library of a program.
 
         Args:
             program: the model.
@@ -61,7 +61,7 @@ class Library:
 
 
 def _headers_of_drivers(texts: Mapping[str, str]) -> dict[str, str]:
-    """What drivers share: the protocol of jobs, and how a core waits for an interrupt."""
+    """Return the headers that drivers share: the job protocol and how a core waits."""
     found: dict[str, str] = {}
     for name in _SHARED:
         if any(f"<{name}>" in text for text in (*texts.values(), *found.values())):
@@ -74,7 +74,7 @@ def _with_own_math(text: str, name: str) -> str:
 
 
 def _math(name: str) -> dict[str, str]:
-    """The mathematical functions under names of the model: a C library's give other bits."""
+    """Return the mathematical functions under names of the model: a C library's give other bits."""
     folder = runtime_dir()
     header = (folder / "include" / "math.h").read_text(encoding="utf-8")
     functions = re.findall(r"^(?:float|long) (\w+)\(", header, re.MULTILINE)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def readme(project: Project, how: str, has_firmware: bool = False) -> str:
-    """What the project is, how it is built, and how the model is called.
+    """Return the README: the project, how to build it, and how to call the model.
 
     Args:
         project: what it is about.
@@ -94,7 +94,7 @@ def _where(accelerator: AcceleratorInstance) -> str:
 
 
 def _states(program: Program) -> Iterator[str]:
-    """What the arena keeps."""
+    """Yield the lines on the states in the arena."""
     if not program.states:
         return
     yield from (

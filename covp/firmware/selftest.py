@@ -149,7 +149,7 @@ def _arrays(program: Program, frames: Sequence[Frame]) -> str:
 
 
 def _array(name: str, tensor: ProgramTensor, array: Array) -> str:
-    """A constant array; floats as their bits, so that they are exact."""
+    """Return a constant array; floats as their bits, so that they are exact."""
     flat = np.ascontiguousarray(array).reshape(-1)
     if flat.dtype == np.float32:
         flat = flat.view(np.uint32)
@@ -189,7 +189,7 @@ def _check(program: Program) -> str:
 
 
 def _of_frame(program: Program, sample: str, bytes_: str) -> str:
-    """Where a frame begins in an array of all frames."""
+    """Return the C expression for the begin of a frame in an array of all frames."""
     return f"(const uint8_t *){sample} + frame * {bytes_}" if program.states else sample
 
 

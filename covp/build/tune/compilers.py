@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def by_distance(compiler: str, known: Iterable[str]) -> list[str]:
-    """Compilers, the most telling first: the same one, its nearest version, then the others.
+    """Return compilers, the most telling first: the same one, its nearest version, then the others.
 
     Args:
         compiler: name and version, e.g. "zig 0.17.0".
@@ -25,7 +25,7 @@ def by_distance(compiler: str, known: Iterable[str]) -> list[str]:
 
 
 def _parsed(compiler: str) -> tuple[str, int]:
-    """The name, and the first three numbers of the version as one."""
+    """Return the name, and the first three numbers of the version as one."""
     name, _, version = compiler.partition(" ")
     numbers = [int(number) for number in re.findall(r"\d+", version)[:3]]
     major, minor, patch = numbers + [0] * (3 - len(numbers))

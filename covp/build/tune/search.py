@@ -1,4 +1,4 @@
-"""In which order the schedules of a layer are tried."""
+"""Searches: the order in which the schedules of a layer are tried."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Search(Protocol):
     """Proposes schedules and learns from their scores."""
 
     def propose(self, count: int) -> list[Schedule]:
-        """Up to ``count`` schedules that were not proposed before; empty when none is left."""
+        """Return up to ``count`` schedules not proposed before; empty when none is left."""
         ...
 
     def learn(self, schedule: Schedule, score: float) -> None:
-        """The score of a schedule; smaller is better."""
+        """Take the score of a schedule; smaller is better."""
         ...
 
 
 def make_search(strategy: Strategy, points: Sequence[Schedule], seed: int = 0) -> Search:
-    """A search over the points; the first of them, the default, is always proposed first."""
+    """Return a search over the points; the first of them, the default, is always proposed first."""
     if strategy == "model":
         return ModelSearch(points, seed)
     return OrderedSearch(points, None if strategy == "exhaustive" else seed)
@@ -43,12 +43,12 @@ class OrderedSearch:
         self._left = [*points[:1], *rest]
 
     def propose(self, count: int) -> list[Schedule]:
-        """The next points."""
+        """Return the next points."""
         proposed, self._left = self._left[:count], self._left[count:]
         return proposed
 
     def learn(self, schedule: Schedule, score: float) -> None:
-        """Nothing is learned."""
+        """Ignore the score: the order is fixed."""
 
 
 class ModelSearch:
@@ -70,7 +70,7 @@ class ModelSearch:
         self._proposed = 0
 
     def propose(self, count: int) -> list[Schedule]:
-        """A mixture of the best by the model and random points."""
+        """Return a mixture of the best by the model and random points."""
         chosen: list[int] = []
         ranked = self._ranking()
         while len(chosen) < min(count, len(self._left) + len(chosen)) and self._left:

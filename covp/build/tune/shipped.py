@@ -36,12 +36,12 @@ _head, _layer = msgspec.json.Decoder(_Head), msgspec.json.Decoder(_Layer)
 
 
 def file_name(core: str, compiler: str) -> str:
-    """The name of the file of a core and a compiler."""
+    """Return the name of the file of a core and a compiler."""
     return f"{core}-{compiler.replace(' ', '-')}.jsonl"
 
 
 def read_shipped(path: Path) -> list[Trial]:
-    """The trials of one file.
+    """Return the trials of one file.
 
     Raises:
         CovpError: the file is damaged.

@@ -15,7 +15,7 @@ from covp.graph.graph import Op
 
 
 def _is_own(trial: Trial, op: Op, core: Core, compiler: str, device: str = "virtual") -> bool:
-    """Whether a trial is of this layer, core, compiler and kind of device."""
+    """Return whether a trial is of this layer, core, compiler and kind of device."""
     own = layer_key(op), core.key, compiler, device
     return (trial.layer, trial.core, trial.compiler, trial.device) == own
 
@@ -29,7 +29,7 @@ def taken_over(
     cost: Cost = "instructions",
     device: str = "virtual",
 ) -> list[Schedule]:
-    """What is to be measured again: what a build takes, the default, then other objectives' best.
+    """Return the schedules to measure again: a build's, the default, other objectives' best.
 
     Args:
         records: where builds look.

@@ -56,7 +56,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class LayerResult:
-    """What the search found for one layer.
+    """Result of the search for one layer.
 
     Attributes:
         op: the operator.
@@ -80,13 +80,13 @@ class LayerResult:
         return len(self.trials)
 
     def best_for(self, objective: Objective) -> Trial | None:
-        """The best exact trial for another objective."""
+        """Return the best exact trial for another objective."""
         return best_of(self.trials, change_options(self.build, {"optimize": objective}))
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to search.
+    """Options of a search.
 
     Attributes:
         trials: new trials for each layer at most; None for the whole space.

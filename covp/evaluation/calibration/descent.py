@@ -22,7 +22,7 @@ _WIDE = 1000.0
 
 
 def descend(costs: Costs, start: Timed, knobs: Sequence[Knob]) -> Timed:
-    """The model whose numbers cannot be improved one by one.
+    """Return the model whose numbers cannot be improved one by one.
 
     Args:
         costs: the programs.
@@ -44,7 +44,7 @@ def descend(costs: Costs, start: Timed, knobs: Sequence[Knob]) -> Timed:
 
 
 def _pairs(knobs: Sequence[Knob]) -> list[tuple[Knob, Knob]]:
-    """Numbers of one class: a cycle of one of them may stand for a cycle of the other."""
+    """Return numbers of one class: a cycle of one of them may stand for a cycle of the other."""
     return [
         (first, second)
         for first, second in itertools.permutations(knobs, 2)
@@ -53,7 +53,7 @@ def _pairs(knobs: Sequence[Knob]) -> list[tuple[Knob, Knob]]:
 
 
 def _traded(costs: Costs, now: Timed, first: Knob, second: Knob) -> Timed:
-    """With one more of the first and one less of the second, where that is better."""
+    """Return the model with one more of the first and one less of the second, if better."""
     more, less = first.get(now.model) + 1, second.get(now.model) - 1
     if more > first.most or less < second.least:
         return now
@@ -63,7 +63,7 @@ def _traded(costs: Costs, now: Timed, first: Knob, second: Knob) -> Timed:
 
 
 def returned(costs: Costs, start: ModelFile, found: Timed, knobs: Sequence[Knob]) -> Timed:
-    """A model with the numbers of the start wherever others make nothing better.
+    """Return a model with the numbers of the start wherever others make nothing better.
 
     Args:
         costs: the programs.
@@ -80,7 +80,7 @@ def returned(costs: Costs, start: ModelFile, found: Timed, knobs: Sequence[Knob]
 
 
 def _improved(costs: Costs, now: Timed, knob: Knob) -> Timed:
-    """With the best value of one number; the same where that is the present one."""
+    """Return the model with the best value of one number; the same where it has that."""
     value = knob.get(now.model)
     best, seen = now, {value: now}
     for step in (1, -1):
@@ -99,7 +99,7 @@ def _improved(costs: Costs, now: Timed, knob: Knob) -> Timed:
 def _tried(
     costs: Costs, now: Timed, knob: Knob, value: int, seen: dict[int, Timed]
 ) -> Timed | None:
-    """The model with a value of one number; None where it may not be."""
+    """Return the model with a value of one number; None where it may not be."""
     if not knob.least <= value <= knob.most:
         return None
     if value not in seen:
@@ -108,7 +108,7 @@ def _tried(
 
 
 def _best_change(costs: Costs, now: Timed, slope: Array) -> float:
-    """How many steps with that slope lead to the least loss: a weighted median."""
+    """Return how many steps with that slope lead to the least loss: a weighted median."""
     moved = np.flatnonzero(slope)
     if not moved.size:
         return 0.0

@@ -46,7 +46,7 @@ class Knob:
         return frozenset({self.name}) if self.name else None
 
     def get(self, model: ModelFile) -> int:
-        """Its value there."""
+        """Return its value in a model."""
         value: Any = getattr(model, self.key)
         if self.field:
             value = getattr(value.get(self.name, OperandCycles()), self.field)
@@ -55,7 +55,7 @@ class Knob:
         return int(value or 0)
 
     def put(self, model: ModelFile, value: int) -> ModelFile:
-        """The model with another value."""
+        """Return the model with another value."""
         if not self.name:
             return msgspec.structs.replace(model, **{self.key: value})
         content = dict(getattr(model, self.key))
@@ -86,7 +86,7 @@ EVERYWHERE = (
 
 
 def all_knobs(known: InstructionSet, names: Iterable[str]) -> list[Knob]:
-    """Those that the time of some classes of instructions depends on.
+    """Return the knobs that the time of some classes of instructions depends on.
 
     Args:
         known: the instruction set.

@@ -23,7 +23,7 @@ RAW = (".bin", ".raw")
 
 
 def read_array(path: str | Path, mapped: bool = False) -> Array:
-    """The array in a .npy file.
+    """Return the array in a .npy file.
 
     Args:
         path: of the file.
@@ -65,7 +65,7 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: BinaryIO) -> Array:
-    """An array of an archive, mapped where it is stored as it is."""
+    """Return an array of an archive, mapped where it is stored as it is."""
     with archive.open(member) as stream:
         if member.compress_type != zipfile.ZIP_STORED:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
@@ -93,7 +93,7 @@ _HEADERS = {
 
 
 def _loaded(path: str | Path, load: Callable[[], _T]) -> _T:
-    """What numpy reads of a file; its errors as one line."""
+    """Return what numpy reads of a file; turn its errors into one line."""
     try:
         demand_content(Path(path))
         return load()
@@ -108,7 +108,7 @@ def _loaded(path: str | Path, load: Callable[[], _T]) -> _T:
 
 
 def read_raw(path: Path, dtype: np.dtype[Any], elements: int) -> Array:
-    """The elements in a file of raw bytes: of the dtype, or as float32, as its size says.
+    """Return the elements in a file of raw bytes: of the dtype, or as float32, as its size says.
 
     Args:
         path: of the file.

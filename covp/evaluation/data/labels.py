@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 def read_labels(path: Path, samples: Samples) -> Array:
-    """The labels of samples, in their order.
+    """Return the labels of samples, in their order.
 
     Args:
         path: of a .npy file, or of text with one line for each sample: a number, several numbers
@@ -91,7 +91,7 @@ def _of_text(path: Path, samples: Samples) -> Array:
 def _in_order(
     path: Path, rows: Sequence[tuple[int, list[str]]], files: Sequence[Path]
 ) -> list[tuple[int, list[str]]]:
-    """Rows ``FILE,NUMBER`` in the order of the files."""
+    """Return rows ``FILE,NUMBER`` in the order of the files."""
     by_name: dict[str, tuple[int, list[str]]] = {}
     for number, (name, word) in rows:
         if by_name.setdefault(name, (number, [word])) != (number, [word]):

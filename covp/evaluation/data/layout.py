@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Of some samples, for one input of a model.
+    """Samples as one input of a model.
 
     Attributes:
         stored: (samples, steps, *shape of the input), of its dtype.
@@ -35,7 +35,7 @@ class Inputs:
 
     @staticmethod
     def together(parts: Sequence[Inputs]) -> Inputs:
-        """Those of the parts one after the other."""
+        """Concatenate the inputs of parts."""
         stored = np.concatenate([part.stored for part in parts])
         reals = np.concatenate([part.reals for part in parts])
         return Inputs(stored, reals, sum(part.beyond for part in parts))
@@ -43,7 +43,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Layout:
-    """What arrays for one input of a model may look like, and how they become its inputs.
+    """Allowed arrays for one input of a model, and their conversion to its inputs.
 
     Attributes:
         tensor: the input.
@@ -60,13 +60,13 @@ class Layout:
 
     @staticmethod
     def of(graph: Graph) -> list[Layout]:
-        """Of each input."""
+        """Return the layout of each input."""
         axis = graph.streaming.axis if graph.streaming else None
         half = is_half_even(graph)
         return [Layout(tensor, bool(graph.states), axis, half) for tensor in graph.inputs]
 
     def count(self, shape: Shape, where: str) -> tuple[int, int]:
-        """Samples in an array, and inferences of each.
+        """Return samples in an array, and inferences of each.
 
         The first axis is of samples. Dimensions of 1 of the input may be left out.
 
@@ -83,7 +83,7 @@ class Layout:
         return found
 
     def steps_of_one(self, shape: Shape, where: str) -> int:
-        """Inferences of the only sample in an array, whose axis of samples may be left out.
+        """Return inferences of the only sample in an array, whose axis of samples may be left out.
 
         Args:
             shape, where: as for `count`.
@@ -107,7 +107,7 @@ class Layout:
         return (shape[0], steps) if steps else None
 
     def _steps(self, shape: Shape) -> int:
-        """Inferences of each sample where samples are sequences; 0: the shape is none of those."""
+        """Return inferences of each sample where samples are sequences; 0: they are not."""
         own = self.tensor.shape
         if not self.keeps_states or len(shape) < 2:
             return 0
@@ -121,7 +121,7 @@ class Layout:
         return rows // hop if is_stream and rows % hop == 0 else 0
 
     def inputs(self, values: Array, steps: int, where: str) -> Inputs:
-        """Values of samples as inputs of the model.
+        """Return values of samples as inputs of the model.
 
         Args:
             values: of samples, of a shape that `count` takes; floats are quantized.
@@ -135,7 +135,7 @@ class Layout:
         return Inputs(self._arranged(stored, steps), self._arranged(reals, steps), beyond)
 
     def _arranged(self, values: Array, steps: int) -> Array:
-        """(samples, steps, *shape of the tensor)."""
+        """Return the values as (samples, steps, *shape of the tensor)."""
         own = self.tensor.shape
         if self.axis is None or steps == 1:
             return np.ascontiguousarray(values).reshape(-1, steps, *own)
@@ -144,14 +144,14 @@ class Layout:
         return np.ascontiguousarray(np.moveaxis(whole, self.axis + 1, 1))
 
     def check_type(self, dtype: np.dtype[Any], where: str) -> None:
-        """Raises UsageError: values of this type are none of the input."""
+        """Raise UsageError if values of this type are none of the input."""
         tensor = self.tensor
         takes_floats = tensor.quantization is not None or tensor.dtype.kind == "f"
         if dtype != tensor.dtype and not (dtype.kind == "f" and takes_floats):
             raise UsageError(f"{where}: is {dtype}; {self.expected}")
 
     def _stored(self, values: Array, where: str) -> tuple[Array, Array, int]:
-        """As stored, as real values, and how many of these the type cannot hold."""
+        """Return the values as stored, as reals, and how many of them the type cannot hold."""
         tensor = self.tensor
         self.check_type(values.dtype, where)
         if values.dtype == tensor.dtype or tensor.quantization is None:
@@ -169,7 +169,7 @@ class Layout:
 
     @property
     def expected(self) -> str:
-        """What may be there, for errors."""
+        """Description of the allowed arrays, for errors."""
         tensor = self.tensor
         text = f"{tensor.name} takes {tensor.dtype} of shape (samples, {_listed(tensor.shape)})"
         if tensor.quantization is not None:

@@ -44,7 +44,7 @@ class Scores:
         return self.auc if self.top1 is None else self.top1
 
     def record(self) -> dict[str, Any]:
-        """As JSON, which has no NaN and no infinities: those are null."""
+        """Return the scores as JSON, with null for NaN and infinities."""
         found = asdict(self)
         if self.mean_error is not None:
             errors = asdict(self.mean_error).items()
@@ -70,7 +70,7 @@ class Beside:
     other_bytes: int | None = None
 
     def record(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the comparison as JSON."""
         return {
             "what": self.what,
             **self.scores.record(),
@@ -81,7 +81,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Spread:
-    """Of a figure over inferences."""
+    """Least, mean and greatest value of a figure over inferences."""
 
     min: int
     mean: float
@@ -90,7 +90,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Quality:
-    """How right a model is over samples.
+    """Quality of a model over samples.
 
     Attributes:
         samples: that were run.
@@ -116,11 +116,11 @@ class Quality:
 
     @property
     def accuracy(self) -> float | None:
-        """See `Scores.accuracy`."""
+        """Accuracy of the outputs, see `Scores.accuracy`."""
         return self.scores.accuracy
 
     def record(self) -> dict[str, Any]:
-        """The key ``data`` of the JSON document ``covp.run/1``."""
+        """Return the key ``data`` of the JSON document ``covp.run/1``."""
         litert = self.litert
         return {
             "samples": self.samples,

@@ -42,11 +42,11 @@ class Stimulus:
 
     @property
     def inferences(self) -> int:
-        """How many samples it has; what is left at the end is no sample."""
+        """Number of samples; a trailing partial sample is ignored."""
         return (self.size - self.window) // self.stride + 1
 
     def samples(self) -> Iterator[bytes]:
-        """The bytes of each sample.
+        """Yield the bytes of each sample.
 
         Raises:
             UsageError: the file cannot be read, or has another size than before.
@@ -75,12 +75,12 @@ class Dataset:
 
     @property
     def labels(self) -> list[int]:
-        """Of the files."""
+        """Labels of the files."""
         return [file.label for file in self.files]
 
 
 def find_folder(data: Path, task: Task) -> Path:
-    """The folder of a task's samples: the given one if it has labels, else the task's own in it.
+    """Return the folder of a task's samples: the given one if it has labels, else one in it.
 
     Args:
         data: a folder with labels, or the runner's folder of datasets.
@@ -101,7 +101,7 @@ def find_folder(data: Path, task: Task) -> Path:
 
 
 def read_dataset(folder: Path, task: Task) -> Dataset:
-    """The samples of a task; their content is not read yet.
+    """Return the samples of a task; their content is not read yet.
 
     Args:
         folder: that has the labels.
@@ -136,7 +136,7 @@ def read_dataset(folder: Path, task: Task) -> Dataset:
 
 
 def _stimulus(folder: Path, words: Sequence[str], task: Task, where: str) -> Stimulus:
-    """One line of the labels."""
+    """Return one line of the labels."""
     is_spectrum = task.kind == "spectrum"
     columns = f"file,classes,class{',window,stride' * is_spectrum}"
     if len(words) < (5 if is_spectrum else 3):
@@ -175,6 +175,6 @@ def _size(path: Path, where: str) -> int:
 
 
 def demand_finite(sample: bytes, stimulus: Stimulus) -> None:
-    """Raises UsageError: a sample of float32 has an infinity or what is no number."""
+    """Raise UsageError if a sample of float32 has an infinity or what is no number."""
     if not np.isfinite(np.frombuffer(sample, np.dtype("<f4"))).all():
         raise UsageError(f"{stimulus.path}: has float32 values that are not finite")

@@ -55,7 +55,7 @@ def record(
 def record_with_result(
     build: Build, sample: Sample | None = None, sizes: Mapping[str, Sequence[int]] | None = None
 ) -> tuple[RunTrace, Evaluation]:
-    """As `record`, for a ``build``, ``sample`` and ``sizes``; with the evaluation of the run."""
+    """Record a run of ``build`` on ``sample`` with cache ``sizes``; return its evaluation too."""
     sample = sample or Sample.random(build.graph)
     layers = len(build.program.layers)
     caches = _caches(build.platform, sizes or {})
@@ -90,7 +90,7 @@ def record_with_result(
 
 
 def _caches(platform: Platform, sizes: Mapping[str, Sequence[int]]) -> tuple[GhostCache, ...]:
-    """Those whose misses are to be counted: of the platform's own sizes, and of others."""
+    """Return the caches whose misses are counted: of the platform's own sizes and of ``sizes``."""
     known = {cache.name: parse_size(cache.size) for cache in platform.caches if not cache.prefetch}
     for name, own in sizes.items():
         if name not in known:
@@ -127,11 +127,11 @@ class _Run:
 
     @property
     def sleeps(self) -> bool:
-        """Whether the core slept, or looked whether to."""
+        """True if the core slept, or checked whether to sleep."""
         return any(event.kind in (LOOKED, SLEPT) for event in self.segments.events)
 
     def tables(self, build: Build, layers: int) -> _Tables:
-        """What is kept of it, for a ``build`` of so many ``layers``."""
+        """Return the tables of the run, for a ``build`` with ``layers`` layers."""
         code = code_table(self.trace, self.segments.memories)
         operands = self.trace.operands
         distinct, table = segment_table(self.segments)
@@ -179,7 +179,7 @@ def _units(runner: Runner, result: Evaluation) -> dict[str, JobUnit]:
 
 
 def _demand_same(trace: RunTrace) -> None:
-    """Raises DeviceError: the trace with the run's own parameters is not the run."""
+    """Raise DeviceError if the trace with the run's own parameters is not the run."""
     one = np.zeros(1, np.int32)
     units = [
         UnitRows(np.array([[job.timing.cycles for job in unit.jobs]], np.int64), one)

@@ -52,12 +52,12 @@ class Retimed:
 
     @property
     def seconds(self) -> NDArray[np.float64]:
-        """Of the inference."""
+        """Duration of the inference in seconds, by design."""
         return self.cycles / self.clock_hz
 
 
 def retime(trace: RunTrace, values: Mapping[str, ArrayLike], *, layers: bool = False) -> Retimed:
-    """The cycles of a recorded run with other parameters.
+    """Return the cycles of a recorded run with other parameters.
 
     Layers keep their places: which layer runs where was decided with the parameters of the run.
 
@@ -115,7 +115,7 @@ def _columns(trace: RunTrace, values: Mapping[str, ArrayLike]) -> dict[str, Colu
 
 
 def _distinct(columns: Sequence[Column], count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """A design of each combination of values, and of each design its combination."""
+    """Return a design of each combination of values, and of each design its combination."""
     code = np.zeros(count, np.int64)
     for column in columns:
         values, place = np.unique(column, return_inverse=True)
@@ -126,14 +126,14 @@ def _distinct(columns: Sequence[Column], count: int) -> tuple[NDArray[np.int64],
 
 
 def _owned(columns: Mapping[str, Column], owner: str) -> dict[str, Column]:
-    """The columns of an owner, by full name."""
+    """Return the columns of an owner, by full name."""
     return {name: column for name, column in columns.items() if name.split(".")[0] == owner}
 
 
 def _cores(
     trace: RunTrace, columns: Mapping[str, Column], count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Of each design its row of the segments' cycles, and these."""
+    """Return each design's row in the table of segment cycles, and that table."""
     sizes = {f"{PLATFORM}.{one.name}.size" for one in trace.caches}
     own = _owned(columns, PLATFORM)
     for name in trace.in_core:
@@ -166,7 +166,7 @@ def _cores(
 
 
 def _clocks(trace: RunTrace, columns: Mapping[str, Column], count: int) -> NDArray[np.int64]:
-    """Of each design. Raises PlatformError: the platform does not allow one."""
+    """Return the clock of each design in Hz. Raises PlatformError: the platform rejects one."""
     column = columns.get(_CLOCK)
     if column is None:
         return np.full(count, trace.platform.clock_hz, np.int64)
@@ -178,7 +178,7 @@ def _clocks(trace: RunTrace, columns: Mapping[str, Column], count: int) -> NDArr
 def _named(
     trace: RunTrace, backends: Sequence[AcceleratorBackend], values: Mapping[str, Any]
 ) -> dict[str, AcceleratorBackend] | None:
-    """Units in the core with other parameters; None where they have those of the run."""
+    """Return units in the core with other parameters; None where they have those of the run."""
     if not any(name.split(".")[0] in trace.in_core for name in values):
         return None
     return dict(zip(trace.in_core, backends, strict=True))
@@ -201,7 +201,7 @@ def _unit_rows(trace: RunTrace, name: str, columns: Mapping[str, Column], count:
 
 
 def _assumed(trace: RunTrace, columns: Mapping[str, Column]) -> str:
-    """What is taken as in the run although it may depend on the parameters: time in caches."""
+    """Return what is assumed to be as in the recorded run although parameters may change it."""
     changes = any(name.split(".")[0] == PLATFORM for name in columns)
     if not changes or not trace.platform.caches:
         return ""

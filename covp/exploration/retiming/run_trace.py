@@ -76,7 +76,7 @@ Tables = tuple[CodeTable, SegmentTable, tuple[OperandRuns, ...]]
 
 
 def joined(tables: Sequence[Tables]) -> Tables:
-    """The tables of several runs, one after the other."""
+    """Return the tables of several runs, one after the other."""
     codes, segments, operands = (list(part) for part in zip(*tables, strict=True))
     blocks = _starts(len(code.address) for code in codes)
     varied = _starts(len(own) for own in operands)
@@ -113,7 +113,7 @@ def _starts(lengths: Iterable[int]) -> list[int]:
 
 
 def _joined_ends(firsts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Where stretches begin, and the end of the last one, of tables after each other."""
+    """Return the begins of stretches, and the end of the last one, of concatenated tables."""
     sizes = np.concatenate([np.diff(first) for first in firsts])
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
@@ -168,7 +168,7 @@ class RunTrace:
 
     @property
     def cycles(self) -> int:
-        """Of the run itself."""
+        """Cycles of the recorded run."""
         assert self.profile.cycles is not None
         return self.profile.cycles
 

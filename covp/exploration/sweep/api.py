@@ -90,7 +90,7 @@ def sweep(
 
 
 def _searched(spec: Spec, store: Store, workers: Workers, tell: Tell) -> list[Point]:
-    """The designs that a search takes, of one model after the other: each has a front."""
+    """Return the designs that a search takes, of one model after the other: each has a front."""
     from covp.exploration.sweep.search import search
 
     spaces = [Space(msgspec.structs.replace(spec, models=(model,))) for model in spec.models]
@@ -104,7 +104,7 @@ def _read(spec: str | Path | Mapping[str, Any] | Spec) -> Spec:
 
 
 def _folder(folder: Path, spec: Spec) -> Path:
-    """The folder, with the sweep's file in it. Raises CovpError: it cannot be written."""
+    """Return the folder, with the sweep's file in it. Raises CovpError: it cannot be written."""
     text = yaml.safe_dump(msgspec.to_builtins(spec), sort_keys=False, allow_unicode=True)
     try:
         folder.mkdir(parents=True, exist_ok=True)

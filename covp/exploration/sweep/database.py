@@ -60,7 +60,7 @@ class Location:
 
 
 def locate(where: str | Path) -> Location:
-    """The database that a path or URL means.
+    """Return the database that a path or URL means.
 
     Raises:
         UsageError: it is no such URL.
@@ -92,7 +92,7 @@ def _without_password(where: str) -> str:
 
 
 def opened(location: Location, read_only: bool = False) -> sql.Engine:
-    """An engine; nothing is connected yet."""
+    """Return an engine; nothing is connected yet."""
     if location.file is None:
         wait = {"connect_timeout": _CONNECT}
         return sql.create_engine(location.url, pool_pre_ping=True, connect_args=wait)
@@ -110,7 +110,7 @@ def opened(location: Location, read_only: bool = False) -> sql.Engine:
 
 
 def _is_finished_and_fixed(file: Path) -> bool:
-    """Whether no process has the file open to write, and this one cannot make the index beside it.
+    """Return whether no process writes the file and this one cannot create its index.
 
     SQLite needs an index beside a file with a journal; one that is there is a writer's, who may
     be another user.
@@ -121,12 +121,12 @@ def _is_finished_and_fixed(file: Path) -> bool:
 
 
 def _lenient(connection: Any, _: Any) -> None:
-    """Of SQLite: a text that is not UTF-8 is a damaged row, not an unreadable file."""
+    """Make SQLite read a text that is not UTF-8 as a damaged row, not an unreadable file."""
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
 
 
 def _durable(connection: Any, _: Any) -> None:
-    """Of SQLite: many may read while one writes, and what was committed survives a power cut."""
+    """Let many read SQLite while one writes, and make commits survive a power cut."""
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
@@ -135,7 +135,7 @@ def _durable(connection: Any, _: Any) -> None:
 
 @contextmanager
 def reading(where: str | Path) -> Iterator[tuple[sql.Connection, Location]]:
-    """A database to read from, which another process may be writing.
+    """Open a database for reading, which another process may be writing.
 
     Raises:
         UsageError: there is no such file.
@@ -154,7 +154,7 @@ def reading(where: str | Path) -> Iterator[tuple[sql.Connection, Location]]:
 
 
 def demand_whole(connection: sql.Connection, location: Location) -> None:
-    """See that a file's tables and indices fit each other: a query may pass over damage.
+    """Check that a file's tables and indices are consistent: a query may miss damage.
 
     Raises:
         CovpError: they do not.
@@ -168,7 +168,7 @@ def demand_whole(connection: sql.Connection, location: Location) -> None:
 
 @contextmanager
 def told(location: Location) -> Iterator[None]:
-    """Errors of the database as one line that names it."""
+    """Turn errors of the database into one line that names it."""
     try:
         yield
     except sql.exc.DBAPIError as error:
@@ -195,7 +195,7 @@ _PASSING = ("starting up", "shutting down", "recovery", "too many", "reserved fo
 
 
 def _is_away(error: sql.exc.DBAPIError) -> bool:
-    """Whether the server may come back; not where it answered and refuses."""
+    """Return whether the server may come back; False where it answered and refuses."""
     state: str | None = getattr(error.orig, "sqlstate", None)
     if state is not None:
         return state.startswith(_AWAY)

@@ -19,7 +19,7 @@ Figures = dict[str, Any]
 
 
 def evaluate_points(points: Sequence[Point]) -> list[Row]:
-    """The rows of points, in their order.
+    """Return the rows of points, in their order.
 
     A function of the points alone: whoever calls it, in whatever process and together with
     whatever other points, gets the same rows. A point that fails is a row with the reason.
@@ -35,7 +35,7 @@ def evaluate_points(points: Sequence[Point]) -> list[Row]:
 
 
 def _program(point: Point) -> tuple[Point, tuple[str, ...]]:
-    """The design that runs for a point, and the parameters in which the point differs from it."""
+    """Return the design that runs for a point, and the parameters in which the point differs."""
     try:
         free = timing_only(point)
     except CovpError:
@@ -45,7 +45,7 @@ def _program(point: Point) -> tuple[Point, tuple[str, ...]]:
 
 
 def _rows(base: Point, free: Sequence[str], points: Sequence[Point]) -> list[Row]:
-    """Of points of one program.
+    """Return the rows of points of one program.
 
     Args:
         base: the program, with what is free as the files say.
@@ -65,7 +65,7 @@ def _rows(base: Point, free: Sequence[str], points: Sequence[Point]) -> list[Row
 
 
 def _retimed(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> list[Figures | None]:
-    """Of points of one program; None: it has to run."""
+    """Return the figures of points of one program by retiming; None: the point has to run."""
     trace = found.trace
     if trace is None:
         return [None] * len(points)
@@ -88,7 +88,7 @@ def _retimed(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> l
 
 
 def _figures(designs: Retimed, count: int) -> list[Figures]:
-    """What is another one for each of so many designs."""
+    """Return the figures that differ between designs, for each of ``count`` designs."""
     columns = {
         "cycles": _repeated(designs.cycles, count),
         "seconds": _repeated(designs.seconds, count),
@@ -101,7 +101,7 @@ def _figures(designs: Retimed, count: int) -> list[Figures]:
 
 
 def _repeated(column: Any, count: int) -> list[Any]:
-    """The values of so many designs; one where they do not differ."""
+    """Return the values of so many designs; one where they do not differ."""
     if column is None:
         return [None] * count
     values: list[Any] = column.tolist()
@@ -109,7 +109,7 @@ def _repeated(column: Any, count: int) -> list[Any]:
 
 
 def _alone(point: Point) -> Figures:
-    """Of a point that runs with all of its values."""
+    """Return the figures of a point that runs with all of its values."""
     try:
         return recorded(point, with_trace=False).figures
     except CovpError as error:

@@ -57,7 +57,7 @@ def execute(
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does, by a KeyboardInterrupt."""
+    """End the block at SIGTERM as at Ctrl-C, by a KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -96,7 +96,7 @@ class Execution:
         self._beat = time.monotonic()
 
     def run(self, points: Sequence[Point], later: int = 0) -> None:
-        """Until every point has a row.
+        """Evaluate until every point has a row.
 
         Args:
             points: none that an earlier call had.
@@ -134,7 +134,7 @@ class Execution:
                 self._batches.came_back(batch, 0.0)
 
     def _claimed(self, batch: Batch) -> Batch:
-        """What of a batch this coordinator shall do; the rest is others' or done."""
+        """Return the points of a batch that this coordinator claims; others have the rest."""
         keys = [point.key for point in batch]
         mine = self._store.claim(keys)
         if len(mine) < len(keys):
@@ -145,7 +145,7 @@ class Execution:
         return tuple(point for point in batch if point.key in mine)
 
     def _look_elsewhere(self) -> None:
-        """Nothing is left but what others claimed: wait for it, or take it over."""
+        """Wait for the points that others claimed, the only ones left, or take them over."""
         done = self._store.finished(list(self._elsewhere))
         if self._found(done):
             self._report()
@@ -164,7 +164,7 @@ class Execution:
         return bool(new)
 
     def _rows(self, done: Done[Sequence[Point], list[Row]]) -> list[Row]:
-        """The rows of a batch, those of points that fail for good included."""
+        """Return the rows of a batch, those of points that fail for good included."""
         batch = tuple(done.argument)
         if done.error is None and {row.key for row in done.result} == {p.key for p in batch}:
             self._batches.came_back(batch, done.seconds)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def sources(classes: Iterable[type]) -> list[bytes]:
-    """The files of classes and of what these import from beside themselves, by content.
+    """Return the files of classes and of what these import from beside themselves, by content.
 
     Args:
         classes: with all their bases. What covp, Python and other packages bring is left out.
@@ -26,7 +26,7 @@ def sources(classes: Iterable[type]) -> list[bytes]:
 
 
 def _place(base: type) -> Iterator[tuple[Path, Path]]:
-    """The file of a user's class, and the folder that its imports are searched from."""
+    """Yield the file of a user's class, and the folder that its imports are searched from."""
     name = base.__module__
     package = name.partition(".")[0]
     is_file = ".file_" in name  # of `covp.base.plugins`
@@ -44,7 +44,7 @@ def _place(base: type) -> Iterator[tuple[Path, Path]]:
 
 
 def _imported(file: Path, text: bytes, root: Path) -> Iterator[Path]:
-    """The files below ``root`` that a file imports."""
+    """Yield the files below ``root`` that a file imports."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [root.joinpath(*alias.name.split(".")) for alias in node.names]

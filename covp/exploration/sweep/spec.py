@@ -28,7 +28,7 @@ _Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which designs of the space are evaluated."""
+    """Selection of the designs of the space that are evaluated."""
 
     kind: Annotated[
         Kind,
@@ -78,7 +78,7 @@ class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     ] = None
 
     def of(self, model: str) -> Data | None:
-        """Those of a model; None: it has none."""
+        """Return the samples of a model; None: it has none."""
         samples, labels = (
             each.get(model) if isinstance(each, dict) else each
             for each in (self.samples, self.labels)
@@ -138,12 +138,12 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return tuple(Constraint.read(text, get_args(Figure)) for text in self.constraints)
 
     def axes(self) -> dict[str, tuple[Value, ...]]:
-        """The values of each varied parameter, without repetition, by its name."""
+        """Return the values of each varied parameter, without repetition, by its name."""
         return {name: values_of(given) for name, given in sorted(self.vary.items())}
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the file, for editors."""
+    """Return the JSON Schema of the file, for editors."""
     draft = "https://json-schema.org/draft/2020-12/schema"
     found: dict[str, Any] = json.loads(msgspec.json.encode(msgspec.json.schema(Spec)))
     return {"$schema": draft, "title": "covp sweep", **found}

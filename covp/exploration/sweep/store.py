@@ -79,7 +79,7 @@ class Store(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """Name of the resource in errors."""
         return f"the store {self.location}"
 
     def _prepare(self) -> None:
@@ -140,7 +140,7 @@ class Store(Owned):
         patiently(write)
 
     def claim(self, keys: Sequence[str]) -> set[str]:
-        """Those of some keys that this coordinator shall work on.
+        """Claim keys for this coordinator; return those that it shall work on.
 
         Not those that have a row, and not those that another one has claimed that is alive.
         """
@@ -212,7 +212,7 @@ class Store(Owned):
         connection.execute(statement, sorted(values, key=lambda value: str(value["key"])))
 
     def finished(self, keys: Sequence[str]) -> dict[str, str]:
-        """Those of some keys that have a row, with its status, "ok" or "failed"."""
+        """Return the keys that have a row, with its status, "ok" or "failed"."""
         return {row.key: row.status for row in self.rows(keys)}
 
     def forget_failed(self, keys: Sequence[str]) -> None:
@@ -223,7 +223,7 @@ class Store(Owned):
                 connection.execute(sql.delete(rows).where(failed))
 
     def rows(self, keys: Sequence[str] | None = None) -> list[Row]:
-        """The rows of some keys, in their order, without those that there are not.
+        """Return the rows of some keys, in their order, without those that there are not.
 
         Damaged ones are removed, so that their points are evaluated again.
 
@@ -243,7 +243,7 @@ class Store(Owned):
         return patiently(read)
 
     def results(self, keys: Sequence[str]) -> list[Row]:
-        """The rows of some keys that all have one, in their order, as another process reads them.
+        """Return the rows of keys that all have one, in order, as another process reads them.
 
         Raises:
             CovpError: rows are not there that were stored.
@@ -259,7 +259,7 @@ class Store(Owned):
 
     @contextmanager
     def _begun(self) -> Iterator[sql.Connection]:
-        """A transaction. Errors are one line."""
+        """Open a transaction. Errors are one line."""
         if self._identity is not None and self._found() != self._identity:
             raise CovpError(
                 f"{self.location}: was removed or replaced while the sweep ran: what it held is "
@@ -280,7 +280,7 @@ class Store(Owned):
 
 
 def stored_rows(where: str | Path, keys: Sequence[str] | None = None) -> list[Row]:
-    """The rows of a store that may be in use, as `Store.rows` gives them.
+    """Return the rows of a store that may be in use, as `Store.rows` gives them.
 
     Raises:
         UsageError: there is no such store.
@@ -303,7 +303,7 @@ def _say_damaged(location: Location, count: int, what: str) -> None:
 def read_rows(
     connection: sql.Connection, keys: Sequence[str] | None = None
 ) -> tuple[list[Row], list[str]]:
-    """The rows of some keys, or all, see `Store.rows`; and the keys of those that are damaged."""
+    """Return the rows of some keys, or all, see `Store.rows`; and the keys of damaged rows."""
     some = sql.select(*raw_rows)
     if keys is None or len(keys) > _AT_ONCE:
         some = some.order_by(rows.c.finished, rows.c.key)
@@ -331,7 +331,7 @@ def _among(
     keys: Sequence[str],
     *conditions: sql.ColumnElement[bool],
 ) -> set[str]:
-    """Those of some keys that a table has, under conditions."""
+    """Return the keys that a table has, under conditions."""
     found: set[str] = set()
     for part in _parts(keys):
         found |= set(connection.scalars(sql.select(column).where(column.in_(part), *conditions)))

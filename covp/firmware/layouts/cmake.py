@@ -90,7 +90,7 @@ endforeach()"""
 
 @layout("cmake")
 def cmake(project: Project) -> Files:
-    """The library at the top, the self-test in ``selftest/``, firmware in ``firmware/``."""
+    """Return the library at the top, the self-test in ``selftest/``, firmware in ``firmware/``."""
     return {
         **project.library.files,
         **under("selftest", project.sample),

@@ -33,7 +33,7 @@ def cmsis_pack(project: Project) -> Files:
 
 
 def _archive(files: Mapping[str, str | bytes]) -> bytes:
-    """A zip file that is the same for the same content."""
+    """Return a zip file that is the same for the same content."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):

@@ -29,7 +29,7 @@ project(selftest)
 
 @layout("esp-idf")
 def esp_idf(project: Project) -> Files:
-    """The component with its manifest; the self-test as an example project."""
+    """Return the component with its manifest; the self-test as an example project."""
     name = project.library.name
     main = (
         f'idf_component_register(SRCS "main.c" "{name}_selftest.c" INCLUDE_DIRS "."\n'

@@ -32,7 +32,7 @@ def mlf(project: Project) -> Files:
 
 
 def _archive(files: Mapping[str, str]) -> bytes:
-    """A tar file that is the same for the same content."""
+    """Return a tar file that is the same for the same content."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, text in sorted(files.items()):

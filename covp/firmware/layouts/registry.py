@@ -48,13 +48,13 @@ def _load_installed() -> None:
 
 
 def layout_names() -> list[str]:
-    """All names, sorted."""
+    """Return all names, sorted."""
     _load_installed()
     return sorted(_LAYOUTS)
 
 
 def find_layout(name: str) -> Layout:
-    """The layout of a name. Raises UsageError with near misses."""
+    """Return the layout of a name. Raises UsageError with near misses."""
     _load_installed()
     if name not in _LAYOUTS:
         raise UsageError(f"there is no layout {name!r}: {near_misses(name, _LAYOUTS)}")

@@ -47,7 +47,7 @@ BENCHMARKS = {
 
 
 def find_benchmark(program: Program, name: str | None = None) -> Benchmark:
-    """The benchmark that a model is for.
+    """Return the benchmark that a model is for.
 
     Args:
         program: the compiled model.
@@ -87,7 +87,7 @@ def _guessed(program: Program) -> Benchmark:
 
 
 def _check(program: Program, benchmark: Benchmark) -> None:
-    """The firmware takes int8 models with one input and one output."""
+    """Check that the firmware can take the model: int8, with one input and one output."""
     tensors = (*program.inputs, *program.outputs)
     if len(program.inputs) != 1 or len(program.outputs) != 1:
         raise ModelError(

@@ -57,7 +57,7 @@ class Entrant:
             return Entrant(graph, task, problem=str(error))
 
     def first_input(self) -> NDArray[Any] | None:
-        """Of the first sample; None without samples. Raises UsageError: it cannot be read."""
+        """Return the input of the first sample; None without. Raises UsageError: unreadable."""
         if self.dataset is None or self.task is None:
             return None
         sample = next(self.dataset.files[0].samples())
@@ -65,7 +65,7 @@ class Entrant:
 
 
 def _streaming(graph: Graph) -> Graph:
-    """The network on a stream; as it is where it cannot run on one."""
+    """Return the network on a stream; as it is where it cannot run on one."""
     try:
         return as_graph(graph, BuildOptions(streaming=1))
     except ModelError:
@@ -73,7 +73,7 @@ def _streaming(graph: Graph) -> Graph:
 
 
 def demand_samples(data: Path, entrants: Sequence[Entrant]) -> None:
-    """Raises UsageError: no model has samples."""
+    """Raise UsageError if no model has samples."""
     if any(entrant.dataset for entrant in entrants):
         return
     for entrant in entrants:

@@ -90,7 +90,7 @@ def build_firmware(
 def tiny_application(
     library: Library, benchmark: Benchmark, mode: Mode = "performance"
 ) -> Application:
-    """The benchmark's firmware, for any board that covp supports.
+    """Return the benchmark's firmware, for any board that covp supports.
 
     Args:
         library: the model's.
@@ -111,6 +111,6 @@ def tiny_application(
 
 
 def model_header(library: Library, benchmark: str, mode: Mode) -> str:
-    """The text of tiny_model.h."""
+    """Return the text of tiny_model.h."""
     names = {"name": library.name, "NAME": library.name.upper()}
     return _MODEL.substitute(names, benchmark=benchmark, mode=mode)

@@ -17,19 +17,19 @@ _START = re.compile(rb"m-infer-start-(\d+)")
 
 
 class Pace(Protocol):
-    """What a serial port asks before a line goes out, and after the core has waited for input."""
+    """Timing of a serial port: consulted before each line and after each wait for input."""
 
     def before(self, line: bytes) -> None:
-        """The core has sent a line; return when the host may see it."""
+        """Return when the host may see a line that the core has sent."""
         ...
 
     def waited(self) -> None:
-        """The core polls for input, and the host has let it wait."""
+        """Note that the core polls for input and the host has let it wait."""
         ...
 
 
 class Fast:
-    """As fast as the emulator goes; while the core waits for input no virtual time passes.
+    """Pace of the emulator; while the core waits for input no virtual time passes.
 
     A window with more than one inference takes at least `WINDOW` seconds of the host, which the
     board spends waiting: the official runner rejects five windows that are over in 10 seconds. The
@@ -51,7 +51,7 @@ class Fast:
             self._ended.wait(max(0.0, self._until - time.monotonic()))
 
     def waited(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class Real:

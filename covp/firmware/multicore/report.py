@@ -16,7 +16,7 @@ _MOST = 8
 
 @dataclass(frozen=True)
 class LayerRun:
-    """What a layer cost.
+    """Costs of a layer.
 
     Attributes:
         layer: of the program.
@@ -30,7 +30,7 @@ class LayerRun:
 
 @dataclass(frozen=True)
 class CoreRun:
-    """What one core did.
+    """Figures of one core.
 
     Attributes:
         name, core: of the core, and what it is.
@@ -87,7 +87,7 @@ class CoresRun:
     traffic: Traffic | None
 
     def __getitem__(self, core: str) -> CoreRun:
-        """The part of a core. Raises KeyError."""
+        """Return the part of a core. Raises KeyError."""
         return {one.name: one for one in self.cores}[core]
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ class CoresRun:
         return rows
 
     def document(self) -> dict[str, Any]:
-        """The same for JSON, schema ``covp.multicore/1``."""
+        """Return the same for JSON, schema ``covp.multicore/1``."""
         return {
             "schema": "covp.multicore/1",
             "platform": self.platform,
@@ -161,7 +161,7 @@ def _traffic_rows(traffic: Traffic) -> Iterator[tuple[str, ...]]:
 
 
 def _aligned(rows: Sequence[tuple[str, ...]], left: int) -> str:
-    """Rows as a table; the first ``left`` columns are text."""
+    """Return rows as a table; the first ``left`` columns are text."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(

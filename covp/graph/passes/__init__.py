@@ -48,7 +48,7 @@ Only `fold_scales` changes results, those of float layers, by their rounding."""
 
 
 def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> Graph:
-    """A new graph that computes the same with fewer operators; the argument stays as it is.
+    """Return a new graph that computes the same with fewer operators; the argument stays as it is.
 
     Args:
         graph: of a model.
@@ -74,7 +74,7 @@ def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> G
 
 
 def _blame(graph: Graph) -> None:
-    """Raises ModelError that names the first pass that changes results."""
+    """Raise ModelError naming the first pass that changes results."""
     lowered = copy_graph(graph)
     for run in PASSES:
         before = copy_graph(lowered)
@@ -84,7 +84,7 @@ def _blame(graph: Graph) -> None:
 
 
 def demand_states(graph: Graph, changed: Graph, who: str, error: type[CovpError]) -> None:
-    """A graph that someone's pass returned still has the states of the one it was given.
+    """Check that a graph that someone's pass returned still has the states of the original one.
 
     Args:
         who: ran the pass, for the error.

@@ -1,4 +1,4 @@
-"""What an operator becomes whose input lies in memory with its axes in another order.
+"""Rules for operators whose input lies in memory with its axes in another order.
 
 An order is the permutation of a TRANSPOSE: axis i of what the model means (outer) is axis order[i]
 of what is there (inner).
@@ -36,20 +36,20 @@ class Turned:
 
 
 def is_elementwise(op: Op) -> bool:
-    """Whether the order of the elements is irrelevant, if all inputs have the same."""
+    """Return whether the order of the elements is irrelevant, if all inputs have the same."""
     # a graph that holds the operator has brought its rule
     return op.kind in OTHER_ELEMENTWISE or POINTWISE.known(op.kind) is not None
 
 
 def data_positions(op: Op) -> Sequence[int]:
-    """The inputs whose axes are those of the output."""
+    """Return the inputs whose axes are those of the output."""
     if is_elementwise(op) or op.kind == "CONCATENATION":
         return range(len(op.inputs))
     return (1,) if op.kind == "SPLIT" else (0,)
 
 
 def turned(op: Op, order: Order) -> Turned | None:
-    """The operator for inputs in an order; None where it depends on the order."""
+    """Return the operator for inputs in an order; None where it depends on the order."""
     if is_elementwise(op):
         return Turned(op.attributes, order) if len(op.output.shape) == len(order) else None
     rule = _RULES.get(op.kind)
@@ -57,17 +57,17 @@ def turned(op: Op, order: Order) -> Turned | None:
 
 
 def undoes(second: Order, first: Order) -> bool:
-    """Whether a permutation after another leaves the axes as they were."""
+    """Return whether a permutation after another leaves the axes as they were."""
     return composed(first, second) == tuple(range(len(first)))
 
 
 def composed(first: Order, second: Order) -> Order:
-    """The permutation of a TRANSPOSE after another."""
+    """Return the permutation of a TRANSPOSE after another."""
     return tuple(first[axis] for axis in second)
 
 
 def moves_nothing(shape: Sequence[int], order: Order) -> bool:
-    """Whether memory stays as it is, for only axes of extent 1 change their places.
+    """Return whether memory stays as it is because only axes of extent 1 change places.
 
     Args:
         shape: of the input.
@@ -87,7 +87,7 @@ def _axes(op: Op, order: Order) -> Turned:
 
 
 def _each(name: str) -> Callable[[Op, Order], Turned]:
-    """Of an attribute with an entry for each axis."""
+    """Return the rule for an attribute with an entry for each axis."""
 
     def rule(op: Op, order: Order) -> Turned:
         entries = _inner(getattr(op.attributes, name), order)
@@ -101,7 +101,7 @@ def _inner(entries: Sequence[Any], order: Order) -> tuple[Any, ...]:
 
 
 def _without(order: Order, dropped: Sequence[int]) -> Order:
-    """The order of what is left when outer axes are dropped."""
+    """Return the order of what is left when outer axes are dropped."""
     kept = [axis for axis in range(len(order)) if axis not in {order[d] for d in dropped}]
     return tuple(kept.index(order[i]) for i in range(len(order)) if i not in dropped)
 
@@ -140,7 +140,7 @@ def _along_the_last(op: Op, order: Order) -> Turned | None:
 
 
 def _unit_axes(op: Op, order: Order) -> Turned | None:
-    """A RESHAPE that puts axes of extent 1 in or takes them away."""
+    """Return a RESHAPE that puts axes of extent 1 in or takes them away."""
     source, result = op.input(0).shape, op.output.shape
     origins: list[int | None] = []  # of each axis of the result: the source's
     at = 0

@@ -12,7 +12,7 @@ from covp.graph.passes.copy import copy_graph
 
 
 def bind_states(graph: Graph, pairs: Mapping[str, str]) -> Graph:
-    """A graph that takes no such inputs and gives no such outputs any more.
+    """Return a graph that takes no such inputs and gives no such outputs any more.
 
     Args:
         graph: stays as it is.

@@ -1,4 +1,4 @@
-"""As few transposes as possible: pairs that cancel are removed, the others sink below the rest.
+"""Minimize transposes: pairs that cancel are removed, the others sink below the rest.
 
 Operators are visited in order. One whose inputs are transposes in one order computes on what lies
 before them instead, and a transpose follows it. What would need a transpose of its own stays. A way
@@ -38,7 +38,7 @@ def remove_transposes(graph: Graph) -> None:
 
 
 def reshape_for_transposes(graph: Graph) -> None:
-    """A TRANSPOSE that moves axes of extent 1 alone is a RESHAPE, which costs nothing."""
+    """Replace each TRANSPOSE that only moves axes of extent 1 by a RESHAPE, which is free."""
     for op in graph.ops:
         if op.kind == "TRANSPOSE" and not graph.is_result(op.output):
             source = op.input(0)
@@ -47,7 +47,7 @@ def reshape_for_transposes(graph: Graph) -> None:
 
 
 def transpose(source: Tensor, permutation: tuple[int, ...], name: str, index: int) -> Op:
-    """A TRANSPOSE with a new output tensor; output axis i is input axis permutation[i].
+    """Return a TRANSPOSE with a new output tensor; output axis i is input axis permutation[i].
 
     Quantization along an axis is not supported: activations have one scale.
     """
@@ -57,7 +57,7 @@ def transpose(source: Tensor, permutation: tuple[int, ...], name: str, index: in
 
 
 def _cost(graph: Graph) -> tuple[int, int]:
-    """Elements that transposes move, and their number."""
+    """Return elements that transposes move, and their number."""
     orders = [op for op in graph.ops if op.kind == "TRANSPOSE"]
     moved = [op for op in orders if not moves_nothing(op.input(0).shape, _order(op))]
     return sum(op.output.size for op in moved), len(orders)
@@ -73,7 +73,7 @@ def _always(graph: Graph, op: Op, sources: list[Op], order: Order) -> bool:
 
 
 def _fewer(graph: Graph, op: Op, sources: list[Op], order: Order) -> bool:
-    """Whether fewer transposes are left."""
+    """Return whether fewer transposes are left."""
     removed = sum(graph.consumers(source.output) == [op] for source in sources)
     readers = graph.consumers(op.output)
     cancelled = sum(
@@ -83,7 +83,7 @@ def _fewer(graph: Graph, op: Op, sources: list[Op], order: Order) -> bool:
 
 
 def _sunk(graph: Graph, choice: Choice) -> Graph:
-    """A copy whose transposes sank where the choice allows it."""
+    """Return a copy whose transposes sank where the choice allows it."""
     return _Sinking(copy_graph(graph), choice).graph
 
 
@@ -108,7 +108,7 @@ class _Sinking:
         graph.ops = self._used()
 
     def _used(self) -> list[Op]:
-        """Without transposes that nothing reads."""
+        """Return the operators without transposes that nothing reads."""
         read: set[int] = {id(tensor) for tensor in self.graph.results}
         used = []
         for op in reversed(self._ops):
@@ -118,7 +118,7 @@ class _Sinking:
         return used[::-1]
 
     def _transpose(self, op: Op) -> None:
-        """Joined with one before it; the same one twice is one."""
+        """Transpose a tensor, joined with a transpose before it; reuse an equal one."""
         inner, order = op.input(0), _order(op)
         first = self._turned.get(id(inner))
         if first is not None:
@@ -176,7 +176,7 @@ class _Sinking:
             self._add(Op("TRANSPOSE", name, [inner], [result], Transpose(order), op.index))
 
     def _inner(self, tensor: Tensor, order: Order, rank: int) -> Tensor | None:
-        """The tensor before a transpose of that order; None where it does not exist."""
+        """Return the tensor before a transpose of that order; None where it does not exist."""
         source = self._turned.get(id(tensor))
         if source is not None and _order(source) == order:
             return source.input(0)
@@ -188,7 +188,7 @@ class _Sinking:
         return back.output if back is not None else None
 
     def _constant(self, tensor: Tensor, order: Order, rank: int) -> Tensor:
-        """A constant, broadcast from the right, in the order before a transpose."""
+        """Return a constant, broadcast from the right, in the order before a transpose."""
         if tensor.size == 1:
             return tensor
         key = id(tensor), order, rank
