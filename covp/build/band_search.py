@@ -74,9 +74,9 @@ class BandSearch:
 
     def uniform(self, count: int) -> dict[str, int]:
         """Return the rows with ``count`` bands of every layer that can be cut."""
-        return self._changed({}, dict.fromkeys(self._ops, count))
+        return self._set_bands({}, dict.fromkeys(self._ops, count))
 
-    def _changed(self, rows: Rows, counts: Mapping[str, int]) -> dict[str, int]:
+    def _set_bands(self, rows: Rows, counts: Mapping[str, int]) -> dict[str, int]:
         """Return rows with layers in ``count`` bands; whole for 1 and where they cannot be cut."""
         found = dict(rows)
         for name, count in counts.items():
@@ -100,7 +100,7 @@ class BandSearch:
         while improved:
             improved = False
             for move in moves:
-                other = self._changed(rows, move)
+                other = self._set_bands(rows, move)
                 cycles = self.cycles(other)
                 if cycles < least - 1:
                     rows, least, improved = other, cycles, True

@@ -214,7 +214,7 @@ def build(
     read, considered = options.for_graph(), None
     if options.overlap and not accelerators:
         raise UsageError(
-            "overlap is of the core and accelerators: name one with --accel, or leave out --overlap"
+            "overlap needs an accelerator: name one with --accel, or leave out --overlap"
         )
     if options.overlap and any(layer.target != "cpu" for layer in program.layers):
         graph = program.graph

@@ -62,7 +62,7 @@ def measure_parts(program: Program, toolchain: str) -> MeasuredParts:
         jobs = [job for _, unit in found if isinstance(unit, JobUnit) for job in unit.jobs]
     if profile.cycles is None or not profile.layers:
         raise UsageError(
-            f"overlap is planned with cycles, and platform {program.platform.name} has no timing "
+            f"overlap is planned with cycles, but platform {program.platform.name} has no timing "
             "model for them: leave out --overlap"
         )
     by_layer = [
@@ -130,7 +130,7 @@ def jobs_by_part(layer: ProgramLayer, jobs: int) -> list[int]:
             return counts
     if len(sizes) == 1:
         return [jobs]
-    raise UsageError(f"{layer.name}: {jobs} jobs in {len(sizes)} bands cannot be told apart")
+    raise UsageError(f"{layer.name}: {jobs} jobs in {len(sizes)} bands cannot be distinguished")
 
 
 def tasks_of(

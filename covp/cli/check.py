@@ -127,20 +127,20 @@ def _markdown(found: Sequence[Verdict]) -> Iterator[str]:
         assert run is not None
         cells = [_cell(name, *verdict.figure(name)) for name in FIGURES]
         mark = verdict.word.upper() if verdict.problems else verdict.word
-        yield f"| {_escaped(run.title)} | {' | '.join(cells)} | {mark} |"
+        yield f"| {_escape(run.title)} | {' | '.join(cells)} | {mark} |"
     yield ""
     for verdict in found:
         run = verdict.now or verdict.before
         assert run is not None
-        yield from (f"- **{_escaped(run.title)}**: {problem}" for problem in verdict.problems)
+        yield from (f"- **{_escape(run.title)}**: {problem}" for problem in verdict.problems)
     yield from sorted({note for verdict in found for note in _compilers(verdict)})
 
 
 def _compilers(verdict: Verdict) -> Iterator[str]:
     if verdict.now and verdict.before and verdict.now.toolchain != verdict.before.toolchain:
         yield (
-            f"- the baseline is of {_escaped(verdict.before.toolchain)}, the results are of "
-            f"{_escaped(verdict.now.toolchain)}: figures differ between compilers"
+            f"- the baseline is of {_escape(verdict.before.toolchain)}, the results are of "
+            f"{_escape(verdict.now.toolchain)}: figures differ between compilers"
         )
 
 
@@ -153,6 +153,6 @@ def _cell(name: str, before: float | None, now: float | None) -> str:
     return f"{text} ({(now - before) / before:+.1%})" if before else f"{text} (from 0)"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Return text that cannot leave its cell or line of Markdown."""
     return printable(text).replace("|", "\\|")

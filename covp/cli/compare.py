@@ -69,7 +69,7 @@ def compare(
     try_one = partial(core_and_accelerators, platform=board, wanted=wanted, **how)
     found = [
         _with_data(comparison, data, model, device)
-        for model, comparison in zip(models, _compared(models, try_one), strict=True)
+        for model, comparison in zip(models, _compare(models, try_one), strict=True)
     ]
     warn(chain.from_iterable(map(_warnings, found)))
     if trace is not None:
@@ -88,7 +88,7 @@ def compare(
     return 0 if all(comparison.matches_reference for comparison in found) else 1
 
 
-def _compared(models: Sequence[str], try_one: Callable[..., Comparison]) -> list[Comparison]:
+def _compare(models: Sequence[str], try_one: Callable[..., Comparison]) -> list[Comparison]:
     with progress("running", 2 * len(models)) as advance:
         return [try_one(model, starts=partial(_advance, advance, model)) for model in models]
 

@@ -26,7 +26,7 @@ _HINT = re.compile(r"(?:; |: )(?=did you mean |known are |see )|; ")
 
 def report(error: BaseException, arguments: Sequence[str]) -> int:
     """Print an error in one line, and as JSON where that is wanted; the exit status."""
-    status, kind, message = _classified(error)
+    status, kind, message = _classify(error)
     echo(f"covp: {message}", err=True)
     if wants_json(arguments):
         print_json({"schema": "covp.error/1", "error": _record(error, kind, message)})
@@ -43,7 +43,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return "--json" in options or variable.lower() in ("1", "true", "t", "yes", "y", "on")
 
 
-def _classified(error: BaseException) -> tuple[int, str, str]:
+def _classify(error: BaseException) -> tuple[int, str, str]:
     """Exit status, kind and the line of an error."""
     if isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
         return INTERRUPTED, "Interrupted", "interrupted"

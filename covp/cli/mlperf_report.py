@@ -43,16 +43,16 @@ def markdown(rows: Sequence[Row]) -> str:
         _line([*("---" for _ in _TEXTS), *("---:" for _ in columns[len(_TEXTS) :])]),
         *(_line([cell(value) for value in _cells(row, columns)]) for row in rows),
         "",
-        *(f"- {_escaped(note)}" for note in _notes(rows)),
+        *(f"- {_escape(note)}" for note in _notes(rows)),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_escaped, cells))} |"
+    return f"| {' | '.join(map(_escape, cells))} |"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|")
 
 

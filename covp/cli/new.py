@@ -96,7 +96,7 @@ def platform(
         **_memory("flash", flash, flash_at),
         **_memory("ram", ram, ram_at),
     }
-    text = filled((_TEMPLATES / "platform.yaml.in").read_text(encoding="utf-8"), words)
+    text = fill((_TEMPLATES / "platform.yaml.in").read_text(encoding="utf-8"), words)
     own = is_core_path(core)
     with temporary_folder("new") as made:
         draft = Path(made) / target.name
@@ -143,7 +143,7 @@ def _memory(kind: str, stated: str, usual: int) -> dict[str, str]:
     return {f"@{kind}@": size, f"@{kind}_at@": f"0x{start:08X}"}
 
 
-def filled(text: str, words: dict[str, str]) -> str:
+def fill(text: str, words: dict[str, str]) -> str:
     """Return a template's text with its words replaced."""
     for word, value in words.items():
         text = text.replace(word, value)
@@ -164,8 +164,8 @@ def write_template(template: Path, target: Path, words: dict[str, str]) -> None:
             made.mkdir()
             for file in template.iterdir():
                 if file.name.endswith(".in"):
-                    text = filled(file.read_text(encoding="utf-8"), words)
-                    (made / filled(file.name.removesuffix(".in"), words)).write_text(text, "utf-8")
+                    text = fill(file.read_text(encoding="utf-8"), words)
+                    (made / fill(file.name.removesuffix(".in"), words)).write_text(text, "utf-8")
             made.rename(target)
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None

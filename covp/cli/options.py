@@ -48,7 +48,7 @@ def hertz(text: str) -> int:
     return found
 
 
-def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
+def completer(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
     """Return what completes a word in a shell: one of the names, else a file."""
 
     def complete(context: object, parameter: object, begun: str) -> list[CompletionItem]:
@@ -86,9 +86,9 @@ def _platform_names() -> list[str]:
     return platform_names()
 
 
-_of_platforms = completed(_platform_names)
-model = click.argument("model", shell_complete=completed(_model_names))
-models = click.argument("models", nargs=-1, required=True, shell_complete=completed(_model_names))
+_of_platforms = completer(_platform_names)
+model = click.argument("model", shell_complete=completer(_model_names))
+models = click.argument("models", nargs=-1, required=True, shell_complete=completer(_model_names))
 platform = option(
     "-p",
     "--platform",
@@ -140,7 +140,7 @@ accelerators = option(
     multiple=True,
     metavar="ACCEL",
     heading="Target",
-    shell_complete=completed(_accelerator_names),
+    shell_complete=completer(_accelerator_names),
     help="A name from `covp accelerators` or file.py:Class, with :key=value,...; "
     "NAME=ACCEL names the instance.",
 )
@@ -220,13 +220,13 @@ def _load_operators(
     from covp.codegen.intrinsics import dot_products
     from covp.graph.user_operators import load_operator_file
 
-    def registered() -> object:
+    def current_registrations() -> object:
         # a file that registers converters has imported them; others shall not wait for onnx
         onnx = sys.modules.get("covp.graph.onnx.converters.registry")
         return dot_products(), {} if onnx is None else dict(onnx.CONVERTERS)
 
     for file in files:
-        load_operator_file(file, also=registered)
+        load_operator_file(file, also=current_registrations)
 
 
 operators = option(

@@ -32,9 +32,7 @@ def echo(text: str = "", err: bool = False) -> None:
     """
     width = terminal_width(err)
     lines = visible(text).split("\n")
-    click.echo(
-        "\n".join(_folded(line, width) for line in lines) if width else visible(text), err=err
-    )
+    click.echo("\n".join(_fold(line, width) for line in lines) if width else visible(text), err=err)
 
 
 def terminal_width(err: bool = False) -> int | None:
@@ -51,7 +49,7 @@ def terminal_width(err: bool = False) -> int | None:
     return max(20, int(columns)) if columns.isdigit() and 0 < len(columns) < 5 else None
 
 
-def _folded(line: str, width: int) -> str:
+def _fold(line: str, width: int) -> str:
     if len(line) <= width or _TO_COPY.match(line):
         return line
     indent = line[: len(line) - len(line.lstrip())]

@@ -84,9 +84,9 @@ def report(
         if not all(folders):
             raise UsageError("INPUTS are files of runs or folders of sweeps, not both")
         if table is not None:
-            raise UsageError("--csv is of runs; `covp sweep` writes a sweep's rows with its --csv")
+            raise UsageError("--csv takes runs; `covp sweep` writes a sweep's rows with its --csv")
         if nodes is not None:
-            raise UsageError("--model-explorer is of a run")
+            raise UsageError("--model-explorer takes a run")
         _write_sweeps(inputs, names, output, folder, form)
     else:
         runs = _runs(inputs, names)
@@ -122,7 +122,7 @@ def _write_nodes(path: Path, runs: Sequence[tuple[str, Run]]) -> list[Path]:
     from covp.report.model_explorer import write_node_data
 
     if len(runs) > 1:
-        raise UsageError(f"--model-explorer is of one run, and there are {len(runs)}")
+        raise UsageError(f"--model-explorer takes one run, not {len(runs)}")
     return write_node_data(path, runs[0][1])
 
 

@@ -95,12 +95,12 @@ def _cells(row: Row) -> tuple[object, ...]:
     outputs = {True: "bit-exact", False: "WRONG", None: None}[row.matches_reference]
     return (
         model, row.platform, " + ".join(row.accelerators) or "-", varied, row.cycles,
-        _scaled(row.seconds, 1e3, ""), _scaled(row.energy_j, 1e6, " uJ"),
-        _scaled(row.area_um2, 1e-6, " mm2"), row.flash_bytes, row.ram_bytes, outputs,
+        _scale(row.seconds, 1e3, ""), _scale(row.energy_j, 1e6, " uJ"),
+        _scale(row.area_um2, 1e-6, " mm2"), row.flash_bytes, row.ram_bytes, outputs,
     )  # fmt: skip
 
 
-def _scaled(value: float | None, factor: float, unit: str) -> str | None:
+def _scale(value: float | None, factor: float, unit: str) -> str | None:
     return None if value is None else f"{value * factor:.4g}{unit}"
 
 

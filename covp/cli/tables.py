@@ -50,9 +50,9 @@ def print_table(
     table.padding = (0, 1, 0, 0)
     for index, size in zip(shown, widths, strict=True):
         justify = "left" if index < left else "right"
-        table.add_column(_folded(columns[index], size), justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        table.add_column(_fold(columns[index], size), justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for row in cells:
-        table.add_row(*(_folded(row[i], size) for i, size in zip(shown, widths, strict=True)))
+        table.add_row(*(_fold(row[i], size) for i, size in zip(shown, widths, strict=True)))
     Console(width=width, highlight=False, markup=False).print(table)
     hidden = [name for index, name in enumerate(columns) if index not in shown]
     if hidden:
@@ -80,7 +80,7 @@ def fit(
     for lines, names in ((_MOST_LINES, leaving), (None, rest)):
         while True:
             widths = _widths(columns, rows, shown, lines)
-            chosen = _shrunk(widths, room - _GAP * (len(shown) - 1))
+            chosen = _shrink(widths, room - _GAP * (len(shown) - 1))
             if chosen is not None or (lines is None and not names):
                 return shown, chosen or [least for least, _, _ in widths]
             if not names:
@@ -114,7 +114,7 @@ def _widths(
     return found
 
 
-def _shrunk(widths: Sequence[tuple[int, int, int]], room: int) -> list[int] | None:
+def _shrink(widths: Sequence[tuple[int, int, int]], room: int) -> list[int] | None:
     """Return widths that fit: headings are folded first, then texts, the widest first; or None."""
     for step in (2, 1):
         chosen = [width[step] for width in widths]
@@ -129,7 +129,7 @@ def _shrunk(widths: Sequence[tuple[int, int, int]], room: int) -> list[int] | No
     return chosen
 
 
-def _folded(text: str, width: int) -> str:
+def _fold(text: str, width: int) -> str:
     return "\n".join(textwrap.wrap(text, width)) if len(text) > width else text
 
 

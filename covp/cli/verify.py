@@ -60,7 +60,7 @@ def verify(
     the smallest layer and printed as a test. The reference of each --model is compared with
     onnxruntime or LiteRT executing its file, where these are installed.
     """
-    from covp.evaluation.source import judged
+    from covp.evaluation.source import check_model
     from covp.testing.verify import verify as search
 
     timeline_files.demand_places(junit)
@@ -69,7 +69,7 @@ def verify(
         if not as_json:
             echo(f"trying {what}", err=True)
 
-    files = {model: judged(model, shapes) for model in models}
+    files = {model: check_model(model, shapes) for model in models}
     wrong = [found for found in files.values() if not found.holds]
     verdict = search(
         accelerator, platform, examples, seed, toolchain, progress, models or None, seconds, shapes

@@ -95,6 +95,6 @@ def probe(name: str, sources: Mapping[str, str]) -> str:
     return (_PROBE if has_floats else _NO_FLOATS).substitute(name=name)
 
 
-def guarded(file: str, text: str) -> str:
+def add_guard(file: str, text: str) -> str:
     """Return a file with the options that decide its results, where it computes with floats."""
     return _GUARD + text if file.endswith(".c") and _FLOAT.search(text) else text

@@ -86,14 +86,14 @@ def _samples(graph: Graph, first: Sample) -> Iterator[Sample]:
 def _mistakes(graph: Graph) -> dict[str, Callable[[_States], _States]]:
     """Return wrong ways to keep states: one is reset before each inference, or two are swapped."""
 
-    def forgotten(name: str, initial: Array) -> Callable[[_States], _States]:
+    def forget(name: str, initial: Array) -> Callable[[_States], _States]:
         return lambda states: {**states, name: initial}
 
-    def exchanged(one: str, other: str) -> Callable[[_States], _States]:
+    def exchange(one: str, other: str) -> Callable[[_States], _States]:
         return lambda states: {**states, one: states[other], other: states[one]}
 
-    found = {state.name: forgotten(state.name, state.initial) for state in graph.states}
+    found = {state.name: forget(state.name, state.initial) for state in graph.states}
     for one, other in combinations(graph.states, 2):
         if (one.before.shape, one.before.dtype) == (other.before.shape, other.before.dtype):
-            found[f"{one.name}, {other.name}"] = exchanged(one.name, other.name)
+            found[f"{one.name}, {other.name}"] = exchange(one.name, other.name)
     return found

@@ -231,7 +231,7 @@ def _macros(program: Program) -> Iterator[str]:
 def _of_tensor(prefix: str, tensor: ProgramTensor) -> Iterator[str]:
     """Yield size, shape and quantization of an input or output."""
     shape = ", ".join(map(str, tensor.shape)) or "1"
-    yield c_comment(described(tensor))
+    yield c_comment(describe(tensor))
     yield f"#define {prefix}_TYPE {c_type(tensor.dtype)}"
     yield f"#define {prefix}_BYTES {tensor.nbytes}"
     yield f"#define {prefix}_ELEMENTS {int(np.prod(tensor.shape, dtype=np.int64))}"
@@ -244,7 +244,7 @@ def _of_tensor(prefix: str, tensor: ProgramTensor) -> Iterator[str]:
         yield f"#define {prefix}_ZERO_POINT ({zero})"
 
 
-def described(tensor: ProgramTensor) -> str:
+def describe(tensor: ProgramTensor) -> str:
     """Name, type, shape and what a stored value means."""
     shape = "x".join(map(str, tensor.shape))
     text = f"{tensor.name}: {tensor.dtype.name} {shape}"

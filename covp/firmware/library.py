@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from covp.codegen.program import Program
 from covp.compilers.toolchain import runtime_dir
 from covp.firmware import interface
-from covp.firmware.arithmetic import guarded, probe
+from covp.firmware.arithmetic import add_guard, probe
 
 _SHARED = ("covp_job.h", "covp_interrupt.h", "covp_cache.h")
 _MATH = ("math.c", "math_elementary.c")
@@ -56,7 +56,7 @@ class Library:
             texts = {file: _with_own_math(text, name) for file, text in texts.items()}
             texts |= _math(name)
         texts[f"{name}.c"] = interface.source(program) + probe(name, texts)
-        files = {f"src/{file}": guarded(file, text) for file, text in texts.items()}
+        files = {f"src/{file}": add_guard(file, text) for file, text in texts.items()}
         return Library(program, {f"include/{name}.h": interface.header(program), **files})
 
 

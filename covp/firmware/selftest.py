@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from covp.codegen.c_text import c_comment, c_type
 from covp.codegen.program import Program, ProgramTensor
 from covp.firmware.frames import Frame
-from covp.firmware.interface import described
+from covp.firmware.interface import describe
 
 Array = NDArray[Any]
 
@@ -160,7 +160,7 @@ def _array(name: str, tensor: ProgramTensor, array: Array) -> str:
     bits = "; the bits of floats" if array.dtype == np.float32 else ""
     body = ",\n    ".join(rows)
     return (
-        f"{c_comment(described(tensor) + bits)}\n"
+        f"{c_comment(describe(tensor) + bits)}\n"
         f"static const {c_type(flat.dtype)} {name}[] = {{\n    {body}\n}};\n"
     )
 

@@ -51,7 +51,7 @@ def run_batch(
         for op in graph.ops:
             names = [tensor.name for tensor in op.outputs]
             if any(tensor is not None and tensor.name in each for tensor in op.inputs):
-                each |= dict(zip(names, _computed(op, fixed, each, samples), strict=True))
+                each |= dict(zip(names, _compute(op, fixed, each, samples), strict=True))
             else:
                 fixed |= dict(zip(names, _reference(op, fixed), strict=True))
 
@@ -69,7 +69,7 @@ def _reference(op: Op, values: Mapping[str, Array]) -> list[Array]:
     return definition(op.kind).reference(op, arguments)
 
 
-def _computed(
+def _compute(
     op: Op, fixed: Mapping[str, Array], each: Mapping[str, Array], samples: int
 ) -> list[Array]:
     """Return the outputs of an operator, (samples, *shape)."""
@@ -84,7 +84,7 @@ def _computed(
             own = {name: value[0] for name, value in own.items()}
             parts.append([result[None] for result in _reference(op, {**fixed, **own})])
             continue
-        wide = _widened(op, is_each, count)
+        wide = _widen(op, is_each, count)
         own = {name: value.reshape(-1, *value.shape[2:]) for name, value in own.items()}
         results = _reference(wide, {**fixed, **own})
         shapes = [(count, *tensor.shape) for tensor in op.outputs]
@@ -99,7 +99,7 @@ def _at_once(op: Op) -> int:
     return max(2, _CACHED // (8 * max(1, op.output.size)))
 
 
-def _widened(op: Op, is_each: Sequence[bool], samples: int) -> Op:
+def _widen(op: Op, is_each: Sequence[bool], samples: int) -> Op:
     """Return the operator for so many samples one after the other along the first axis."""
 
     def wide(tensor: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ def _takes_many(op: Op, is_each: Sequence[bool]) -> bool:
         return False
     if any(t.quantization and t.quantization.per_channel for t in moved):
         return False
-    wide = _widened(op, is_each, _TRIED)
+    wide = _widen(op, is_each, _TRIED)
     try:
         if rule.infer_shapes(wide) != [tensor.shape for tensor in wide.outputs]:
             return False

@@ -129,7 +129,7 @@ class Index:
     def _single(self) -> Term:
         (term,) = self.terms
         if term.mod or term.times != 1:
-            raise ValueError(f"{term} is divided already; divide the sum before it is taken apart")
+            raise ValueError(f"{term} is divided already; divide the sum before splitting it")
         return term
 
     def loops(self) -> frozenset[int]:
@@ -333,7 +333,7 @@ class Space:
             tensor = self._op.inputs[position] if position < len(self._op.inputs) else None
             yield None if tensor is None else self.loops(tensor.shape)
 
-    def stretched(self, position: int, axes: Sequence[Index] | None = None) -> Reads | None:
+    def broadcast(self, position: int, axes: Sequence[Index] | None = None) -> Reads | None:
         """Return an input broadcast, as numpy does it; None for one that is left out.
 
         Args:
@@ -347,13 +347,13 @@ class Space:
         behind = len(to) - len(tensor.shape)
         return tuple(Index() if n == 1 else to[behind + i] for i, n in enumerate(tensor.shape))
 
-    def reading(self, *inputs: Reads | None) -> IndexMap:
+    def make_map(self, *inputs: Reads | None) -> IndexMap:
         """Return the map; inputs that are not given are not read."""
         missing = (None,) * (len(self._op.inputs) - len(inputs))
         return IndexMap(tuple(self._loops), (*inputs[: len(self._op.inputs)], *missing))
 
 
-def regrouped(extents: Sequence[int], indices: Sequence[Index], shape: Sequence[int]) -> Reads:
+def regroup(extents: Sequence[int], indices: Sequence[Index], shape: Sequence[int]) -> Reads:
     """Return the indices of an element in a tensor of another shape, as RESHAPE has it.
 
     Args:
@@ -403,13 +403,13 @@ def _of_flat(flat: Index, shape: Sequence[int]) -> list[Index]:
 def everything(op: Op) -> list[IndexMap]:
     """Return the map of an output that needs all of each input: assumed for unknown operators."""
     spaces = [Space(op, number) for number in range(len(op.outputs))]
-    return [space.reading(*space.whole(*range(len(op.inputs)))) for space in spaces]
+    return [space.make_map(*space.whole(*range(len(op.inputs)))) for space in spaces]
 
 
 def elementwise(op: Op) -> list[IndexMap]:
     """Return the map of elements from the same place in each input, with numpy's broadcasting."""
     spaces = [Space(op, number) for number in range(len(op.outputs))]
-    return [space.reading(*map(space.stretched, range(len(op.inputs)))) for space in spaces]
+    return [space.make_map(*map(space.broadcast, range(len(op.inputs)))) for space in spaces]
 
 
 def rows_of(op: Op, axis: int = -1, order: Order = "sum") -> list[IndexMap]:
@@ -427,11 +427,13 @@ def rows_of(op: Op, axis: int = -1, order: Order = "sum") -> list[IndexMap]:
         space = Space(op, number)
         row = space.loops(source[axis:], order)
         others = range(1, len(op.inputs)) if output.shape == source else ()
-        maps.append(space.reading((*space.axes[:axis], *row), *map(space.stretched, others)))
+        maps.append(space.make_map((*space.axes[:axis], *row), *map(space.broadcast, others)))
     return maps
 
 
-def reduced(op: Op, axes: Collection[int], keep_dims: bool, order: Order = "sum") -> list[IndexMap]:
+def reduce_axes(
+    op: Op, axes: Collection[int], keep_dims: bool, order: Order = "sum"
+) -> list[IndexMap]:
     """Return the map of elements from all along some axes of the first input.
 
     Args:
@@ -447,7 +449,7 @@ def reduced(op: Op, axes: Collection[int], keep_dims: bool, order: Order = "sum"
             outside.insert(axis, Index())
     extents = enumerate(op.input(0).shape)
     read = [space.loop(n, order) if axis in axes else outside[axis] for axis, n in extents]
-    return [space.reading(tuple(read))]
+    return [space.make_map(tuple(read))]
 
 
 def window(
@@ -472,7 +474,7 @@ def window(
     for number in range(len(op.outputs)):
         space = Space(op, number)
         taps = slid(space.axes[1:-1], space.loops(size, order), stride, before, dilation)
-        maps.append(space.reading((space.axes[0], *taps, space.axes[-1])))
+        maps.append(space.make_map((space.axes[0], *taps, space.axes[-1])))
     return maps
 
 

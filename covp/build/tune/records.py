@@ -65,7 +65,7 @@ class Records:
     def __init__(self, paths: Iterable[Path], shipped: Iterable[Path] = ()) -> None:
         self._unread = [(path, read_shipped) for path in shipped]
         self._unread += [(path, read_trials) for path in paths]
-        self._opened: set[str] = set()
+        self._open_records: set[str] = set()
         # by core, device and layer_key or structure_key
         self._groups: dict[tuple[str, str, str], _Group] = {}
         # what may have been changed by hand: the file of a layer, core and compiler
@@ -78,13 +78,13 @@ class Records:
 
         Opened once per process, so that a search elsewhere does not change figures half-way.
         """
-        return _opened(own_folder())
+        return _open_records(own_folder())
 
     def open(self, *cores: str) -> None:
         """Read the files of these cores now; without arguments, all."""
-        if cores and self._opened.issuperset(cores):
+        if cores and self._open_records.issuperset(cores):
             return
-        self._opened.update(cores)
+        self._open_records.update(cores)
         wanted = [e for e in self._unread if not cores or _core_of(e[0]) in {*cores, ""}]
         self._unread = [entry for entry in self._unread if entry not in wanted]
         for path, read in wanted:
@@ -159,12 +159,12 @@ class Records:
         for trials in self.groups(op, core, compiler, device):
             best = best_of(trials, options)
             if best is not None and self._file(best) is not None:
-                best = best_of(self.fitting(trials, op, core), options)
+                best = best_of(self.filter_usable(trials, op, core), options)
             if best is not None:
                 return best
         return None
 
-    def fitting(self, trials: Iterable[Trial], op: Op, core: Core) -> list[Trial]:
+    def filter_usable(self, trials: Iterable[Trial], op: Op, core: Core) -> list[Trial]:
         """Return the trials whose schedule an operator's layer can take on a core.
 
         One line on standard error says how many of a file cannot be of that layer, once.
@@ -198,7 +198,7 @@ def _core_of(path: Path) -> str:
 
 
 @lru_cache
-def _opened(own: Path) -> Records:
+def _open_records(own: Path) -> Records:
     return Records(sorted(own.glob("*.jsonl")), sorted(FOLDER.glob("*.jsonl")))
 
 
@@ -239,7 +239,7 @@ def _read_one_by_one(path: Path, lines: list[bytes]) -> list[Trial]:
             damaged.append(number)
     if damaged not in ([], [len(lines)]):
         count = f"{len(damaged)} of {len(lines)} lines are" if len(damaged) > 1 else "one line is"
-        say(f"{path}:{damaged[0]}: {count} damaged and skipped; remove what is no trial")
+        say(f"{path}:{damaged[0]}: {count} damaged and skipped; remove lines that are not trials")
     return trials
 
 

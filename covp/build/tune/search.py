@@ -72,7 +72,7 @@ class ModelSearch:
     def propose(self, count: int) -> list[Schedule]:
         """Return a mixture of the best by the model and random points."""
         chosen: list[int] = []
-        ranked = self._ranking()
+        ranked = self._rank()
         while len(chosen) < min(count, len(self._left) + len(chosen)) and self._left:
             explore = not self._scores or self._proposed < self._RANDOM_START
             explore = explore or self._proposed % 4 == 3
@@ -91,7 +91,7 @@ class ModelSearch:
         """Add a score; points that did not run count as bad ones."""
         self._scores[self._index[schedule]] = score
 
-    def _ranking(self) -> list[int]:
+    def _rank(self) -> list[int]:
         known = [i for i, score in self._scores.items() if np.isfinite(score)]
         if len(known) < 2:
             return sorted(self._left)

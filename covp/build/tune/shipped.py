@@ -78,11 +78,11 @@ def write_shipped(path: Path, trials: Iterable[Trial]) -> None:
         layers.setdefault(trial.layer, []).append(trial)
     (first, *_), *_ = layers.values()
     head = {"core": first.core, "compiler": first.compiler, "version": first.version}
-    lines = [_compact(head), *(_compact(_packed(found)) for found in layers.values())]
+    lines = [_compact(head), *(_compact(_pack(found)) for found in layers.values())]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _packed(trials: list[Trial]) -> dict[str, object]:
+def _pack(trials: list[Trial]) -> dict[str, object]:
     rows = [(t.schedule, t.instructions, t.cycles, t.flash_bytes, t.scratch_bytes) for t in trials]
     return {"layer": trials[0].layer, "structure": trials[0].structure, "trials": rows}
 

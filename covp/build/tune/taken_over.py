@@ -42,7 +42,7 @@ def taken_over(
     points = schedules(KernelRequest(op, core, "layer"))
     for trials in records.groups(op, core, compiler, device):
         objectives = dict.fromkeys([options.optimize, *get_args(Objective)])
-        usable = records.fitting(trials, op, core)
+        usable = records.filter_usable(trials, op, core)
         best = [
             best_of(usable, change_options(options, {"optimize": each}), cost)
             for each in objectives

@@ -208,7 +208,7 @@ class _Tuner(Closing):
 
     def layers(self, ops: Sequence[Op]) -> list[LayerResult]:
         """Search one layer after the other within the budget."""
-        self.total = sum(self._planned(self._points(op), self._known(op)) for op in ops)
+        self.total = sum(self._plan(self._points(op), self._known(op)) for op in ops)
         results = []
         for left, op in zip(range(len(ops), 0, -1), ops, strict=True):
             if self.end is not None:
@@ -223,10 +223,10 @@ class _Tuner(Closing):
     def _known(self, op: Op) -> dict[str, Trial]:
         core, kind = self.platform.core.key, self.options.device_kind
         trials = self.records.trials(layer_key(op), core, self.compiler, kind)
-        fitting = self.records.fitting(trials, op, self.platform.core)
+        fitting = self.records.filter_usable(trials, op, self.platform.core)
         return {trial.schedule: trial for trial in fitting}
 
-    def _planned(self, points: Sequence[Schedule], known: dict[str, Trial]) -> int:
+    def _plan(self, points: Sequence[Schedule], known: dict[str, Trial]) -> int:
         new = sum(str(point) not in known for point in points)
         return min(self.options.trials or new, new)
 
@@ -236,7 +236,7 @@ class _Tuner(Closing):
         for point in points:
             if str(point) in known:
                 search.learn(point, self._score(known[str(point)]))
-        self._search(op, search, known, self._planned(points, known))
+        self._search(op, search, known, self._plan(points, known))
         return LayerResult(
             op,
             known.get(str(points[0])),

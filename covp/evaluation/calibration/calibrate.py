@@ -140,7 +140,7 @@ def calibrate(
         tuple(row for row, one in zip(rows, known, strict=True) if one.program.is_random),
         left_out,
     )
-    return _labelled(calibration, found, platform.wait_states)
+    return _label(calibration, found, platform.wait_states)
 
 
 def first_model(platform: Platform, start: str | None) -> tuple[str, ModelFile]:
@@ -204,7 +204,7 @@ def _figures(model: ModelFile) -> list[str]:
     return [name for names in model.by_class.values() for name in names]
 
 
-def _labelled(found: Calibration, measured: Measurement, memory: str) -> Calibration:
+def _label(found: Calibration, measured: Measurement, memory: str) -> Calibration:
     """Return the calibration whose model states its source, error and memory."""
     source = measured.source
     by = {"rtl": f"RTL of {source.model}", "measured": source.model}[source.kind]

@@ -148,7 +148,7 @@ class Costs:
     def time(self, model: ModelFile) -> Timed:
         """Return the times of the programs by a model."""
         pipeline = Pipeline(make_model("candidate", model), self.waits)
-        return self._timed(model, pipeline, self._spent(pipeline, self._all))
+        return self._time(model, pipeline, self._spent(pipeline, self._all))
 
     def change(self, before: Timed, model: ModelFile, classes: Classes | None) -> Timed:
         """Return the times by a model that is like the one of ``before``.
@@ -165,7 +165,7 @@ class Costs:
         pipeline = Pipeline(make_model("candidate", model), self.waits)
         chosen, spent = self._with(classes), before.spent.copy()
         spent[chosen.places] = self._spent(pipeline, chosen)
-        return self._timed(model, pipeline, spent)
+        return self._time(model, pipeline, spent)
 
     def _with(self, classes: Classes) -> _Chosen:
         """Return the blocks with instructions of some classes."""
@@ -183,7 +183,7 @@ class Costs:
         spent: Array = (totals * chosen.weights).sum(1)
         return spent
 
-    def _timed(self, model: ModelFile, pipeline: Pipeline, spent: Array) -> Timed:
+    def _time(self, model: ModelFile, pipeline: Pipeline, spent: Array) -> Timed:
         total: Array = np.bincount(self._owners, spent, len(self.programs)).astype(float)
         total += self._of_operands(model, pipeline)
         return Timed(model, spent, total, float(self.weights @ np.abs(total - self.measured)))

@@ -33,11 +33,11 @@ def descend(costs: Costs, start: Timed, knobs: Sequence[Knob]) -> Timed:
     while improved:
         improved = False
         for knob in knobs:
-            better = _improved(costs, now, knob)
+            better = _improve(costs, now, knob)
             improved |= better is not now
             now = better
         for first, second in [] if improved else _pairs(knobs):
-            better = _traded(costs, now, first, second)
+            better = _trade(costs, now, first, second)
             improved |= better is not now
             now = better
     return now
@@ -52,7 +52,7 @@ def _pairs(knobs: Sequence[Knob]) -> list[tuple[Knob, Knob]]:
     ]
 
 
-def _traded(costs: Costs, now: Timed, first: Knob, second: Knob) -> Timed:
+def _trade(costs: Costs, now: Timed, first: Knob, second: Knob) -> Timed:
     """Return the model with one more of the first and one less of the second, if better."""
     more, less = first.get(now.model) + 1, second.get(now.model) - 1
     if more > first.most or less < second.least:
@@ -62,7 +62,7 @@ def _traded(costs: Costs, now: Timed, first: Knob, second: Knob) -> Timed:
     return found if found.loss < now.loss - LEAST_GAIN else now
 
 
-def returned(costs: Costs, start: ModelFile, found: Timed, knobs: Sequence[Knob]) -> Timed:
+def revert_needless(costs: Costs, start: ModelFile, found: Timed, knobs: Sequence[Knob]) -> Timed:
     """Return a model with the numbers of the start wherever others make nothing better.
 
     Args:
@@ -79,26 +79,24 @@ def returned(costs: Costs, start: ModelFile, found: Timed, knobs: Sequence[Knob]
     return now
 
 
-def _improved(costs: Costs, now: Timed, knob: Knob) -> Timed:
+def _improve(costs: Costs, now: Timed, knob: Knob) -> Timed:
     """Return the model with the best value of one number; the same where it has that."""
     value = knob.get(now.model)
     best, seen = now, {value: now}
     for step in (1, -1):
-        neighbour = _tried(costs, now, knob, value + step, seen)
+        neighbour = _try(costs, now, knob, value + step, seen)
         if neighbour is None:
             continue
         change = step * _best_change(costs, now, neighbour.cycles - now.cycles)
         for wanted in (value + int(np.floor(change)), value + int(np.ceil(change))):
-            _tried(costs, now, knob, wanted, seen)
+            _try(costs, now, knob, wanted, seen)
         least = min(seen.values(), key=lambda timed: timed.loss)
         if least.loss < best.loss - LEAST_GAIN:
             best = least
     return best
 
 
-def _tried(
-    costs: Costs, now: Timed, knob: Knob, value: int, seen: dict[int, Timed]
-) -> Timed | None:
+def _try(costs: Costs, now: Timed, knob: Knob, value: int, seen: dict[int, Timed]) -> Timed | None:
     """Return the model with a value of one number; None where it may not be."""
     if not knob.least <= value <= knob.most:
         return None

@@ -17,7 +17,7 @@ from covp.device.timing.instructions import load_instructions
 from covp.device.timing.model import Fetch, ModelFile, OperandCycles
 from covp.device.timing.native import WaitStates
 from covp.evaluation.calibration.costs import Classes, Costs, Prepared, Timed, classifier
-from covp.evaluation.calibration.descent import LEAST_GAIN, descend, returned
+from covp.evaluation.calibration.descent import LEAST_GAIN, descend, revert_needless
 from covp.evaluation.calibration.knobs import EVERYWHERE, Knob, all_knobs
 from covp.evaluation.calibration.measure import Measured
 
@@ -103,10 +103,10 @@ class _Search:
         self._report("fitting random programs")
         costs = Costs(self._programs, self._waits)
         found = [descend(costs, costs.time(model), self._knobs) for model in models[:2]]
-        best = self._polished(costs, min(found, key=lambda timed: timed.loss))
-        return returned(costs, self._start, best, self._knobs).model
+        best = self._polish(costs, min(found, key=lambda timed: timed.loss))
+        return revert_needless(costs, self._start, best, self._knobs).model
 
-    def _polished(self, costs: Costs, best: Timed) -> Timed:
+    def _polish(self, costs: Costs, best: Timed) -> Timed:
         """Return the model with the properties that improve it now that all programs are known."""
         while True:
             others = (costs.time(one) for one in self._variants(best.model, self.known))
@@ -136,11 +136,11 @@ class _Search:
         found: list[Timed] = []
         for model in models:
             variants = self._variants(model, added)
-            found += (self._fitted(costs, one, knobs) for one in variants)
+            found += (self._fit(costs, one, knobs) for one in variants)
         return _best(found)
 
     @staticmethod
-    def _fitted(costs: Costs, model: ModelFile, knobs: Sequence[Knob]) -> Timed:
+    def _fit(costs: Costs, model: ModelFile, knobs: Sequence[Knob]) -> Timed:
         """Return the model with the best numbers; plain ones are fitted before operands' ones."""
         plain = [knob for knob in knobs if knob.key in ("cycles", "taken", "mispredicted")]
         return descend(costs, descend(costs, costs.time(model), plain), knobs)

@@ -124,14 +124,14 @@ def demand_labels(data: Data, graph: Graph) -> None:
     """
     samples, labels, _ = _given(data, graph)
     if labels is None:
-        raise UsageError(f"{data.samples}: has no labels of its own, and no others are named")
+        raise UsageError(f"{data.samples}: has no labels of its own, and none are given")
     samples.batch(graph, 0, 1)
 
 
 def _given(data: Data, graph: Graph) -> tuple[Samples, Array | None, Judge]:
     """Find everything that can be wrong with the data, but for the samples' values."""
     if data.on not in ("device", "reference"):
-        raise UsageError(f"data on {data.on!r:.40}: it is device or reference")
+        raise UsageError(f"data on {data.on!r:.40}: must be device or reference")
     samples = Samples.find(data.samples, graph)
     labels = samples.labels if data.labels is None else read_labels(data.labels, samples)
     if data.limit is not None:

@@ -44,7 +44,7 @@ class Answers:
             **{name: np.concatenate(c) for name, c in columns.items() if c[0] is not None}
         )
 
-    def averaged(self, windows: Sequence[int]) -> Answers:
+    def average(self, windows: Sequence[int]) -> Answers:
         """Return the answers for samples with several inferences, with the mean of their scores.
 
         Args:
@@ -159,7 +159,7 @@ class Judge:
             return Scores(top1=float(np.mean(answers.ranks == 0)), top5=top5)
         if answers.scores is not None:
             if not np.isfinite(answers.scores).all():
-                raise UsageError("outputs are not finite: there is no area under a curve of them")
+                raise UsageError("outputs are not finite: their area under the curve is undefined")
             return Scores(auc=area_under_curve(answers.scores.tolist(), labels.tolist()))
         assert answers.absolute is not None and answers.squared is not None
         error = MeanError(float(np.mean(answers.absolute)), float(np.mean(answers.squared)))

@@ -119,14 +119,14 @@ class Bench(Closing):
 
         def answers(outputs: Array) -> Answers:
             found = subject.judge.answers(outputs.reshape(rows, -1), labels, reals)
-            return found.averaged(windows)
+            return found.average(windows)
 
         other = None if self._other is None else answers(self._other.outputs(inputs))
         litert, other_bytes = None, 0
         if self._litert is not None:
             theirs = self._litert.outputs(inputs)
             litert = answers(real(theirs[0], output))
-            other_bytes = _differing(theirs, inferred.outputs)
+            other_bytes = _count_differences(theirs, inferred.outputs)
         return Found(
             answers(real(inferred.outputs[0], output)),
             other,
@@ -143,7 +143,7 @@ class Bench(Closing):
             self._inference.close()
 
 
-def _differing(a: Sequence[Array], b: Sequence[Array]) -> int:
+def _count_differences(a: Sequence[Array], b: Sequence[Array]) -> int:
     """Return inferences of which some output is not the same bytes."""
     return sum(
         any(x[n].tobytes() != y[n].tobytes() for x, y in zip(a, b, strict=True))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from covp.errors import UsageError
 from covp.evaluation.data.inference import OnReference
 from covp.evaluation.data.layout import Inputs
-from covp.evaluation.data.stored import quantized, real
+from covp.evaluation.data.stored import quantize, real
 from covp.graph.arithmetic import is_half_even
 from covp.graph.graph import Graph, Tensor
 
@@ -45,7 +45,7 @@ class OtherModel:
     def _input(self, reals: Array, tensor: Tensor) -> Array:
         whole = np.ascontiguousarray(reals).reshape(*reals.shape[:2], *tensor.shape)
         if tensor.quantization is not None:
-            return quantized(whole.astype(np.float32), tensor, self._half)
+            return quantize(whole.astype(np.float32), tensor, self._half)
         return whole.astype(tensor.dtype)
 
 

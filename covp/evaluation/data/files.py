@@ -32,7 +32,7 @@ def read_array(path: str | Path, mapped: bool = False) -> Array:
     Raises:
         UsageError: the file is missing or holds no plain array.
     """
-    found = _loaded(path, lambda: np.load(path, "r" if mapped else None, allow_pickle=False))
+    found = _load(path, lambda: np.load(path, "r" if mapped else None, allow_pickle=False))
     if not isinstance(found, np.ndarray):
         found.close()
         raise UsageError(f"{path}: holds several arrays; save one with numpy.save")
@@ -54,14 +54,14 @@ def read_arrays(path: Path) -> dict[str, Array]:
             packed = sum(m.file_size for m in members if m.compress_type != zipfile.ZIP_STORED)
             if packed > _MOST_PACKED:
                 raise UsageError(
-                    f"{path}: has {packed:,} bytes once it is unpacked; write it with numpy.savez, "
+                    f"{path}: has {packed:,} bytes unpacked; write it with numpy.savez, "
                     "which does not compress and is read in part"
                 )
             return {m.filename.removesuffix(".npy"): _member(archive, m, file) for m in members}
 
     if path.is_file() and not zipfile.is_zipfile(path):
-        raise UsageError(f"{path}: is no archive of arrays; write it with numpy.savez")
-    return _loaded(path, load)
+        raise UsageError(f"{path}: is not an archive of arrays; write it with numpy.savez")
+    return _load(path, load)
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: BinaryIO) -> Array:
@@ -92,7 +92,7 @@ _HEADERS = {
 }
 
 
-def _loaded(path: str | Path, load: Callable[[], _T]) -> _T:
+def _load(path: str | Path, load: Callable[[], _T]) -> _T:
     """Return what numpy reads of a file; turn its errors into one line."""
     try:
         demand_content(Path(path))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import UsageError
-from covp.evaluation.data.stored import quantized, real
+from covp.evaluation.data.stored import quantize, real
 from covp.graph.arithmetic import is_half_even
 from covp.graph.graph import Graph, Tensor
 
@@ -50,7 +50,7 @@ class Layout:
         keeps_states: of the model: a sample may be a sequence, which starts from the states after a
             reset and has its answer at the end.
         axis: of time in the input of a network on a stream; None: it is on none.
-        half_to_even: how floats are quantized, see `quantized`.
+        half_to_even: how floats are quantized, see `quantize`.
     """
 
     tensor: Tensor
@@ -77,7 +77,7 @@ class Layout:
         Raises:
             UsageError: it does not fit the input.
         """
-        found = self._counted(shape)
+        found = self._count(shape)
         if found is None:
             raise UsageError(f"{where}: has the shape {shape}; {self.expected}")
         return found
@@ -92,16 +92,16 @@ class Layout:
             UsageError: it does not fit the input, or there are more samples.
         """
         for whole in ((1, *shape), shape):
-            found = self._counted(whole)
+            found = self._count(whole)
             if found is not None and found[0] == 1:
                 return found[1]
-        raise UsageError(f"{where}: has the shape {shape}, it is to be one sample; {self.expected}")
+        raise UsageError(f"{where}: has the shape {shape}, but must be one sample; {self.expected}")
 
-    def _counted(self, shape: Shape) -> tuple[int, int] | None:
+    def _count(self, shape: Shape) -> tuple[int, int] | None:
         own = self.tensor.shape
         if shape == own:
             return 1, 1
-        if shape and _squeezed(shape[1:]) == _squeezed(own):
+        if shape and _squeeze(shape[1:]) == _squeeze(own):
             return shape[0], 1
         steps = self._steps(shape)
         return (shape[0], steps) if steps else None
@@ -111,13 +111,13 @@ class Layout:
         own = self.tensor.shape
         if not self.keeps_states or len(shape) < 2:
             return 0
-        if _squeezed(shape[2:]) == _squeezed(own):
+        if _squeeze(shape[2:]) == _squeeze(own):
             return shape[1]
         if self.axis is None:
             return 0
         before, hop, after = own[: self.axis], own[self.axis], own[self.axis + 1 :]
         rows = prod(shape[1:]) // max(prod(before) * prod(after), 1)
-        is_stream = _squeezed(shape[1:]) == _squeezed((*before, rows, *after))
+        is_stream = _squeeze(shape[1:]) == _squeeze((*before, rows, *after))
         return rows // hop if is_stream and rows % hop == 0 else 0
 
     def inputs(self, values: Array, steps: int, where: str) -> Inputs:
@@ -131,10 +131,10 @@ class Layout:
         Raises:
             UsageError: they are of another type, or no finite numbers.
         """
-        stored, reals, beyond = self._stored(values, where)
-        return Inputs(self._arranged(stored, steps), self._arranged(reals, steps), beyond)
+        stored, reals, beyond = self._store(values, where)
+        return Inputs(self._arrange(stored, steps), self._arrange(reals, steps), beyond)
 
-    def _arranged(self, values: Array, steps: int) -> Array:
+    def _arrange(self, values: Array, steps: int) -> Array:
         """Return the values as (samples, steps, *shape of the tensor)."""
         own = self.tensor.shape
         if self.axis is None or steps == 1:
@@ -150,7 +150,7 @@ class Layout:
         if dtype != tensor.dtype and not (dtype.kind == "f" and takes_floats):
             raise UsageError(f"{where}: is {dtype}; {self.expected}")
 
-    def _stored(self, values: Array, where: str) -> tuple[Array, Array, int]:
+    def _store(self, values: Array, where: str) -> tuple[Array, Array, int]:
         """Return the values as stored, as reals, and how many of them the type cannot hold."""
         tensor = self.tensor
         self.check_type(values.dtype, where)
@@ -165,26 +165,26 @@ class Layout:
         ends = np.array([info.min - 0.5, info.max + 0.5]) - tensor.zero_point
         low, high = (ends * tensor.scale).tolist()
         beyond = int(((single < low) | (single > high)).sum())
-        return quantized(single, tensor, self.half_to_even), single, beyond
+        return quantize(single, tensor, self.half_to_even), single, beyond
 
     @property
     def expected(self) -> str:
         """Description of the allowed arrays, for errors."""
         tensor = self.tensor
-        text = f"{tensor.name} takes {tensor.dtype} of shape (samples, {_listed(tensor.shape)})"
+        text = f"{tensor.name} takes {tensor.dtype} of shape (samples, {_extents(tensor.shape)})"
         if tensor.quantization is not None:
             scale = f"scale {tensor.scale:.6g}, zero point {tensor.zero_point}"
             text += f", stored with {scale}, or floats, which are quantized"
         if self.axis is not None:
             text += f"; or rows of a stream along axis {self.axis + 1}"
         elif self.keeps_states:
-            text += f"; or sequences (samples, steps, {_listed(tensor.shape)})"
+            text += f"; or sequences (samples, steps, {_extents(tensor.shape)})"
         return text
 
 
-def _squeezed(shape: Shape) -> Shape:
+def _squeeze(shape: Shape) -> Shape:
     return tuple(extent for extent in shape if extent != 1)
 
 
-def _listed(shape: Shape) -> str:
+def _extents(shape: Shape) -> str:
     return ", ".join(map(str, shape))

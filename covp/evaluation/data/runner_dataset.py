@@ -90,7 +90,7 @@ def find_folder(data: Path, task: Task) -> Path:
         UsageError: there is no such folder, or it has no labels.
     """
     if not data.is_dir():
-        raise UsageError(f"{data}: is no folder; it must have {LABELS}, or folders such as ic01")
+        raise UsageError(f"{data}: is not a folder; it must have {LABELS}, or folders such as ic01")
     for folder in (data, data / task.folder):
         if (folder / LABELS).is_file():
             return folder
@@ -123,7 +123,7 @@ def read_dataset(folder: Path, task: Task) -> Dataset:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (csv.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: is no CSV text: {error}") from None
+        raise UsageError(f"{path}: is not CSV text: {error}") from None
     labels = {stimulus.label for stimulus in found}
     if not found:
         raise UsageError(f"{path}: names no file")
@@ -145,7 +145,7 @@ def _stimulus(folder: Path, words: Sequence[str], task: Task, where: str) -> Sti
     numbers = [int(text) if text.isascii() and text.isdecimal() else -1 for text in texts]
     if -1 in numbers:
         wrong = texts[numbers.index(-1)]
-        raise UsageError(f"{where}: {wrong!r:.40} is no whole number; a line is {columns}")
+        raise UsageError(f"{where}: {wrong!r:.40} is not an integer; a line is {columns}")
     classes, label = numbers[:2]
     if classes != task.classes:
         raise UsageError(f"{where}: {task.name} has {task.classes} classes, not {classes}")
@@ -170,7 +170,7 @@ def _size(path: Path, where: str) -> int:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{where}: {path.name!r:.80} cannot be read: {reason}") from None
     if not stat.S_ISREG(status.st_mode):
-        raise UsageError(f"{where}: {path.name!r:.80} is no file")
+        raise UsageError(f"{where}: {path.name!r:.80} is not a file")
     return status.st_size
 
 

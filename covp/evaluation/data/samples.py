@@ -155,7 +155,7 @@ def _of_folder(folder: Path, layouts: list[Layout]) -> Samples:
     files = tuple(path for path in every if path.suffix.lower() in (".npy", *RAW))
     if not files:
         images = [path.name for path in every if path.suffix.lower() in _IMAGES]
-        why = f"{images[0]} has to be decoded first: " if images else ""
+        why = f"{images[0]} must be decoded first: " if images else ""
         raise UsageError(
             f"{folder}: has no .npy, {' or '.join(RAW)} file; {why}write each sample, or all of "
             "them in one array, with numpy.save"
@@ -182,7 +182,7 @@ def _read_one(path: Path, layout: Layout) -> tuple[int, Array]:
 
 
 @lru_cache(maxsize=2)
-def _opened(path: Path, stamp: tuple[int, int]) -> dict[str, Array]:
+def _open_arrays(path: Path, stamp: tuple[int, int]) -> dict[str, Array]:
     """Return the arrays of a file; of a .npy one whose name is empty."""
     if path.suffix.lower() == ".npz":
         return read_arrays(path)
@@ -195,7 +195,7 @@ def _arrays(path: Path, graph: Graph) -> list[Array]:
         status = path.stat()
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
-    found = _opened(path, (status.st_mtime_ns, status.st_size))
+    found = _open_arrays(path, (status.st_mtime_ns, status.st_size))
     names = [tensor.name for tensor in graph.inputs]
     if len(names) == 1 and len(found) == 1:
         return list(found.values())

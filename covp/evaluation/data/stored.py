@@ -13,7 +13,7 @@ from covp.graph.graph import Tensor
 Array = NDArray[Any]
 
 
-def quantized(values: Array, tensor: Tensor, half_to_even: bool = False) -> Array:
+def quantize(values: Array, tensor: Tensor, half_to_even: bool = False) -> Array:
     """Return round(value / scale) + zero point in float32, saturated.
 
     Halves go away from zero: AffineQuantize of tensorflow/lite/kernels/internal/reference/

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import ModelError
-from covp.evaluation.data.stored import quantized
+from covp.evaluation.data.stored import quantize
 from covp.graph.graph import Graph, Tensor
 
 Array = NDArray[Any]
@@ -99,7 +99,7 @@ class Task:
             return (pixels.astype(np.int16) - 128).astype(np.int8).reshape(tensor.shape)
         if self.kind == "features":
             return np.frombuffer(sample, np.int8).reshape(tensor.shape)
-        return quantized(_floats(sample), tensor).reshape(tensor.shape)
+        return quantize(_floats(sample), tensor).reshape(tensor.shape)
 
     def answer(self, sample: bytes, output: Array, tensor: Tensor) -> float:
         """Return an output's answer: the class of the greatest, or the distance from the input.

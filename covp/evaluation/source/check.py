@@ -136,14 +136,14 @@ class SourceCheck:
         if self.operators:
             wrong = [str(found) for found in self.operators if found.rule is None]
             shown = [*wrong[:2], *([f"{len(wrong) - 2} more operators"] if len(wrong) > 2 else [])]
-            return f"beside {self.oracle} {of}: {'; '.join(shown or self._allowed())}"
+            return f"beside {self.oracle} {of}: {'; '.join(shown or self._list_allowed())}"
         if self.differ or (self.floats and self.floats.beyond):
             return f"as {self.oracle} within the tolerance of each operator: {of}"
         if self.floats and self.floats.unequal:
             return f"as {self.oracle}: {of}"
         return f"equal to {self.oracle}: {of}"
 
-    def _allowed(self) -> list[str]:
+    def _list_allowed(self) -> list[str]:
         """Return a line on what each rule allows."""
         by_rule: dict[tuple[str, str], list[Deviation]] = {}
         for found in self.operators:
@@ -156,7 +156,7 @@ class SourceCheck:
         ]
 
 
-def judged(model: str | Path, shapes: Shapes | None = None) -> SourceCheck:
+def check_model(model: str | Path, shapes: Shapes | None = None) -> SourceCheck:
     """Compare the reference of a model with its file, on random and probing inputs.
 
     Args:

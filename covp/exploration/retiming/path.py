@@ -55,7 +55,7 @@ def path_of(cuts: Sequence[Cut]) -> NDArray[np.void]:
     return np.array(steps, STEP)
 
 
-def merged(eager: Sequence[Cut], lazy: Sequence[Cut]) -> NDArray[np.void]:
+def merge(eager: Sequence[Cut], lazy: Sequence[Cut]) -> NDArray[np.void]:
     """Return the steps of a program whose core sleeps where a unit is not done.
 
     Args:

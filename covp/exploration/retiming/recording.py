@@ -21,8 +21,14 @@ from covp.evaluation.runner import Runner
 from covp.evaluation.sample import Sample
 from covp.evaluation.varied import varied
 from covp.exploration.retiming.core_times import CoreTimes
-from covp.exploration.retiming.path import Cut, merged, path_of
-from covp.exploration.retiming.run_trace import CodeTable, RunTrace, SegmentTable, UnitTrace, joined
+from covp.exploration.retiming.path import Cut, merge, path_of
+from covp.exploration.retiming.run_trace import (
+    CodeTable,
+    RunTrace,
+    SegmentTable,
+    UnitTrace,
+    concatenate,
+)
 from covp.exploration.retiming.scan import UnitRows, walk
 from covp.exploration.retiming.tables import code_table, cuts_of, segment_table, set_constant
 from covp.hardware.job_unit import JobRecord, JobUnit
@@ -59,16 +65,16 @@ def record_with_result(
     sample = sample or Sample.random(build.graph)
     layers = len(build.program.layers)
     caches = _caches(build.platform, sizes or {})
-    result, jobs, plain = _recorded(build, sample, caches, lambda cycles: cycles)
+    result, jobs, plain = _record(build, sample, caches, lambda cycles: cycles)
     parts = [plain]
     if plain.sleeps:
         # each on a device of its own: code is counted as when it is met for the first time
-        parts = [_recorded(build, sample, caches, pace)[2] for pace in (_at_once, _last_of_all)]
+        parts = [_record(build, sample, caches, pace)[2] for pace in (_at_once, _last_of_all)]
     tables = [part.tables(build, layers) for part in parts]
-    code, segments, operands = joined([(t.code, t.segments, t.operands) for t in tables])
+    code, segments, operands = concatenate([(t.code, t.segments, t.operands) for t in tables])
     starts = [0, *(len(t.segments.instructions) for t in tables)]
     walks = [[cut.after(start) for cut in t.cuts] for t, start in zip(tables, starts, strict=False)]
-    path = path_of(walks[0]) if len(walks) == 1 else merged(*walks)
+    path = path_of(walks[0]) if len(walks) == 1 else merge(*walks)
     names = {a.name: a.backend for a in result.program.accelerators}
     energy = result.energy if isinstance(result.energy, Energy) else None
     of_units = [part.joules for part in energy.parts if part.unit != "cycle"] if energy else []
@@ -95,7 +101,7 @@ def _caches(platform: Platform, sizes: Mapping[str, Sequence[int]]) -> tuple[Gho
     for name, own in sizes.items():
         if name not in known:
             raise UsageError(
-                f"sizes of {name}: {platform.name} has no such cache that can be recorded: "
+                f"sizes of {name}: {platform.name} has no recordable cache of that name: "
                 f"{near_misses(name, known)}"
             )
         for size in own:
@@ -151,7 +157,7 @@ class _Tables:
     cuts: list[Cut]
 
 
-def _recorded(
+def _record(
     build: Build, sample: Sample, caches: tuple[GhostCache, ...], pace: Callable[[int], int]
 ) -> tuple[Evaluation, dict[str, list[JobRecord]], _Run]:
     """Run once, with jobs that take what ``pace`` says."""
@@ -191,5 +197,5 @@ def _demand_same(trace: RunTrace) -> None:
     if int(found.cycles[0]) != trace.cycles:
         raise DeviceError(
             f"the trace has {int(found.cycles[0]):,} cycles, its run had {trace.cycles:,}: "
-            "something else than jobs takes time in it; it cannot be retimed, run it"
+            "something other than jobs takes time in it; it cannot be retimed, run it"
         )

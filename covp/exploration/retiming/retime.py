@@ -92,7 +92,7 @@ def retime(trace: RunTrace, values: Mapping[str, ArrayLike], *, layers: bool = F
         clock_hz=_clocks(trace, columns, count),
         unit_busy={name: walked.busy[:, n] for n, name in enumerate(trace.units)},
         energy_j=_energy(trace, walked),
-        assumes=_assumed(trace, columns),
+        assumes=_assumptions(trace, columns),
         layer_cycles=walked.layers,
     )
 
@@ -125,7 +125,7 @@ def _distinct(columns: Sequence[Column], count: int) -> tuple[NDArray[np.int64],
     return first, code.astype(np.int32)
 
 
-def _owned(columns: Mapping[str, Column], owner: str) -> dict[str, Column]:
+def _columns_of(columns: Mapping[str, Column], owner: str) -> dict[str, Column]:
     """Return the columns of an owner, by full name."""
     return {name: column for name, column in columns.items() if name.split(".")[0] == owner}
 
@@ -135,9 +135,9 @@ def _cores(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Return each design's row in the table of segment cycles, and that table."""
     sizes = {f"{PLATFORM}.{one.name}.size" for one in trace.caches}
-    own = _owned(columns, PLATFORM)
+    own = _columns_of(columns, PLATFORM)
     for name in trace.in_core:
-        own |= _owned(columns, name)
+        own |= _columns_of(columns, name)
     of_caches = {name: own.pop(name) for name in sizes & own.keys()}
     own.pop(_CLOCK, None)  # changes no cycle
     first, cores = _distinct(list(own.values()), count)
@@ -150,7 +150,7 @@ def _cores(
         platform, backends = varied(trace.platform, list(trace.in_core.values()), values)
         demand_like(trace.platform, platform)
         platforms.append(platform)
-        without.append(times.cycles(platform, _named(trace, backends, values)))
+        without.append(times.cycles(platform, _changed_in_core(trace, backends, values)))
     wanted = [
         {
             name.split(".")[1]: parse_size(column[design].item())
@@ -175,7 +175,7 @@ def _clocks(trace: RunTrace, columns: Mapping[str, Column], count: int) -> NDArr
     return column.astype(np.int64)
 
 
-def _named(
+def _changed_in_core(
     trace: RunTrace, backends: Sequence[AcceleratorBackend], values: Mapping[str, Any]
 ) -> dict[str, AcceleratorBackend] | None:
     """Return units in the core with other parameters; None where they have those of the run."""
@@ -191,7 +191,7 @@ def _times(trace: RunTrace) -> CoreTimes:
 
 def _unit_rows(trace: RunTrace, name: str, columns: Mapping[str, Column], count: int) -> UnitRows:
     unit = trace.units[name]
-    own = _owned(columns, name)
+    own = _columns_of(columns, name)
     if not own or not unit.jobs:
         as_run = np.array([[job.timing.cycles for job in unit.jobs]], np.int64)
         return UnitRows(as_run, np.zeros(count, np.int32))
@@ -200,7 +200,7 @@ def _unit_rows(trace: RunTrace, name: str, columns: Mapping[str, Column], count:
     return UnitRows(job_cycles(unit, values), rows)
 
 
-def _assumed(trace: RunTrace, columns: Mapping[str, Column]) -> str:
+def _assumptions(trace: RunTrace, columns: Mapping[str, Column]) -> str:
     """Return what is assumed to be as in the recorded run although parameters may change it."""
     changes = any(name.split(".")[0] == PLATFORM for name in columns)
     if not changes or not trace.platform.caches:

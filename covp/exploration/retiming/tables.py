@@ -141,5 +141,5 @@ def cuts_of(
         layer = phase - FIRST_LAYER if phase >= FIRST_LAYER else layers
         unit = numbers.get(id(event.unit), NONE)
         if event.unit is not None and unit == NONE:
-            raise DeviceError("a unit that is none of the program's was used: it cannot be retimed")
+            raise DeviceError("a unit outside the program was used: it cannot be retimed")
         yield Cut(kind, distinct[number], layer, unit, event.is_over, instructions[number])

@@ -83,13 +83,13 @@ def sweep(
             known = kept.rows() if is_search else points
             kept.forget_failed([each.key for each in known])
         if is_search:
-            points = _searched(given, kept, workers, tell or silent)
+            points = _search(given, kept, workers, tell or silent)
         else:
             execute(points, kept, workers, tell=tell or silent)
         return SweepResult(given, tuple(kept.results([point.key for point in points])))
 
 
-def _searched(spec: Spec, store: Store, workers: Workers, tell: Tell) -> list[Point]:
+def _search(spec: Spec, store: Store, workers: Workers, tell: Tell) -> list[Point]:
     """Return the designs that a search takes, of one model after the other: each has a front."""
     from covp.exploration.sweep.search import search
 

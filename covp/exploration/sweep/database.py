@@ -72,7 +72,7 @@ def locate(where: str | Path) -> Location:
         url = make_url(where)
     except (sql.exc.ArgumentError, ValueError):
         raise UsageError(
-            f"{_without_password(where)}: no URL of a database; such as "
+            f"{_without_password(where)}: not a database URL, such as "
             "postgresql://user@host:5432/database"
         ) from None
     kind = url.drivername.partition("+")[0]
@@ -91,7 +91,7 @@ def _without_password(where: str) -> str:
     return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
-def opened(location: Location, read_only: bool = False) -> sql.Engine:
+def open_engine(location: Location, read_only: bool = False) -> sql.Engine:
     """Return an engine; nothing is connected yet."""
     if location.file is None:
         wait = {"connect_timeout": _CONNECT}
@@ -134,7 +134,7 @@ def _durable(connection: Any, _: Any) -> None:
 
 
 @contextmanager
-def reading(where: str | Path) -> Iterator[tuple[sql.Connection, Location]]:
+def open_to_read(where: str | Path) -> Iterator[tuple[sql.Connection, Location]]:
     """Open a database for reading, which another process may be writing.
 
     Raises:
@@ -143,10 +143,10 @@ def reading(where: str | Path) -> Iterator[tuple[sql.Connection, Location]]:
     """
     location = locate(where)
     if location.file is not None and not location.file.is_file():
-        raise UsageError(f"{location.file}: there is no sweep; `covp sweep FILE.yaml -o` makes one")
-    engine = opened(location, read_only=True)
+        raise UsageError(f"{location.file}: no sweep found; `covp sweep FILE.yaml -o` makes one")
+    engine = open_engine(location, read_only=True)
     try:
-        with told(location), engine.connect() as connection:
+        with report_errors(location), engine.connect() as connection:
             demand_whole(connection, location)
             yield connection, location
     finally:
@@ -167,7 +167,7 @@ def demand_whole(connection: sql.Connection, location: Location) -> None:
 
 
 @contextmanager
-def told(location: Location) -> Iterator[None]:
+def report_errors(location: Location) -> Iterator[None]:
     """Turn errors of the database into one line that names it."""
     try:
         yield
@@ -215,7 +215,7 @@ def _of_file(location: Location, text: str) -> CovpError:
         "unable to open": "the folder must be there and writable: name another with -o",
         "readonly": "make the file writable, or name another folder with -o",
         "locked": "another program writes it: close that",
-        "no such": "it was altered, or is no store of a sweep: start the sweep again to mend it",
+        "no such": "it was altered, or is not a store of a sweep: start the sweep again to fix it",
     }
     hint = next((hint for part, hint in hints.items() if part in text.lower()), None)
     return CovpError(f"{location}: {text}" + (f"; {hint}" if hint else ""))

@@ -13,7 +13,7 @@ from covp.errors import CovpError
 from covp.exploration.retiming import Retimed, retime
 from covp.exploration.sweep.estimates import area_um2, cycles_source
 from covp.exploration.sweep.points import Point, Row
-from covp.exploration.sweep.runs import Recorded, recorded, timing_only
+from covp.exploration.sweep.runs import Recorded, build_and_run, timing_only
 
 Figures = dict[str, Any]
 
@@ -53,18 +53,18 @@ def _rows(base: Point, free: Sequence[str], points: Sequence[Point]) -> list[Row
         points: with a value for each of them.
     """
     try:
-        found = recorded(base, with_trace=bool(free))
+        found = build_and_run(base, with_trace=bool(free))
     except CovpError as error:
         return [point.row(_failure(error)) for point in points]
     if not free:
         return [point.row(found.figures) for point in points]
     return [
         point.row(_alone(point) if figures is None else figures)
-        for point, figures in zip(points, _retimed(found, free, points), strict=True)
+        for point, figures in zip(points, _retime(found, free, points), strict=True)
     ]
 
 
-def _retimed(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> list[Figures | None]:
+def _retime(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> list[Figures | None]:
     """Return the figures of points of one program by retiming; None: the point has to run."""
     trace = found.trace
     if trace is None:
@@ -78,7 +78,7 @@ def _retimed(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> l
         # one of them has a value that is not allowed; the others are as they are without it
         half = len(points) // 2
         parts = (points[:half], points[half:]) if half else ()
-        return [each for part in parts for each in _retimed(found, free, part)] or [None]
+        return [each for part in parts for each in _retime(found, free, part)] or [None]
     if designs.assumes:
         return [None] * len(points)
     return [
@@ -90,17 +90,17 @@ def _retimed(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> l
 def _figures(designs: Retimed, count: int) -> list[Figures]:
     """Return the figures that differ between designs, for each of ``count`` designs."""
     columns = {
-        "cycles": _repeated(designs.cycles, count),
-        "seconds": _repeated(designs.seconds, count),
-        "waiting": _repeated(designs.waiting, count),
-        "instructions": _repeated(designs.instructions, count),
-        "energy_j": _repeated(designs.energy_j, count),
+        "cycles": _repeat(designs.cycles, count),
+        "seconds": _repeat(designs.seconds, count),
+        "waiting": _repeat(designs.waiting, count),
+        "instructions": _repeat(designs.instructions, count),
+        "energy_j": _repeat(designs.energy_j, count),
         "how": ["retimed"] * count,
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _repeated(column: Any, count: int) -> list[Any]:
+def _repeat(column: Any, count: int) -> list[Any]:
     """Return the values of so many designs; one where they do not differ."""
     if column is None:
         return [None] * count
@@ -111,7 +111,7 @@ def _repeated(column: Any, count: int) -> list[Any]:
 def _alone(point: Point) -> Figures:
     """Return the figures of a point that runs with all of its values."""
     try:
-        return recorded(point, with_trace=False).figures
+        return build_and_run(point, with_trace=False).figures
     except CovpError as error:
         return _failure(error)
 

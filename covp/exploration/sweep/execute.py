@@ -104,7 +104,7 @@ class Execution:
         """
         by_key = {point.key: point for point in points}
         self._left, self._later = set(by_key), later
-        self._found(self._store.finished(list(by_key)))
+        self._found(self._store.statuses(list(by_key)))
         todo = [point for key, point in by_key.items() if key in self._left]
         self._batches = Batches(todo, self._group)
         self._store.join(len(todo) + later)
@@ -127,18 +127,18 @@ class Execution:
                 if workers.in_flight == 0:
                     self._look_elsewhere()
                 return
-            mine = self._claimed(batch)
+            mine = self._claim(batch)
             if mine:
                 workers.submit(mine, retry=len(mine) == 1)
             else:
                 self._batches.came_back(batch, 0.0)
 
-    def _claimed(self, batch: Batch) -> Batch:
+    def _claim(self, batch: Batch) -> Batch:
         """Return the points of a batch that this coordinator claims; others have the rest."""
         keys = [point.key for point in batch]
         mine = self._store.claim(keys)
         if len(mine) < len(keys):
-            done = self._store.finished(keys)
+            done = self._store.statuses(keys)
             self._found(done)
             others = [point for point in batch if point.key not in mine | done.keys()]
             self._elsewhere |= {point.key: point for point in others}
@@ -146,7 +146,7 @@ class Execution:
 
     def _look_elsewhere(self) -> None:
         """Wait for the points that others claimed, the only ones left, or take them over."""
-        done = self._store.finished(list(self._elsewhere))
+        done = self._store.statuses(list(self._elsewhere))
         if self._found(done):
             self._report()
         self._elsewhere = {k: p for k, p in self._elsewhere.items() if k not in done}

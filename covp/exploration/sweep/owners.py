@@ -21,7 +21,7 @@ _OF_ALL = ("clock_hz", "core", "timing")
 
 
 @contextmanager
-def located(where: str, name: str = "") -> Iterator[None]:
+def locate_errors(where: str, name: str = "") -> Iterator[None]:
     """Turn errors of covp into those of the sweep's file; ``where`` begins them.
 
     Where they begin with the ``name`` of a parameter, that is dropped.
@@ -60,14 +60,14 @@ class Owners:
         """
         boards, setups = {}, {}
         for position, platform in enumerate(spec.platforms):
-            with located(f"{where}platforms[{position}]: "):
+            with locate_errors(f"{where}platforms[{position}]: "):
                 boards[platform] = load_platform(platform)
         for position, setup in enumerate(spec.accelerators):
-            with located(f"{where}accelerators[{position}]: "):
+            with locate_errors(f"{where}accelerators[{position}]: "):
                 setups[setup] = find_backends(setup)
         names: dict[tuple[str, Setup], set[str]] = {key: set() for key in product(boards, setups)}
         for key, name, values in _given(spec):
-            with located(f"{where}{key}: ", name):
+            with locate_errors(f"{where}{key}: ", name):
                 for owner in _owners(name, boards, setups):
                     names[owner].add(name)
                 _check(name, values, boards, setups)

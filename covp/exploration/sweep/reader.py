@@ -147,13 +147,13 @@ def _absolute(spec: Spec, folder: Path) -> Spec:
 
 
 def _samples_at(folder: Path, data: Samples) -> Samples:
-    def placed(files: str | dict[str, str]) -> str | dict[str, str]:
+    def place(files: str | dict[str, str]) -> str | dict[str, str]:
         if isinstance(files, str):
             return str(folder / files)
         return {_model_at(folder, model): str(folder / file) for model, file in files.items()}
 
-    labels = None if data.labels is None else placed(data.labels)
-    return msgspec.structs.replace(data, samples=placed(data.samples), labels=labels)
+    labels = None if data.labels is None else place(data.labels)
+    return msgspec.structs.replace(data, samples=place(data.samples), labels=labels)
 
 
 def _model_at(folder: Path, model: str) -> str:

@@ -1,4 +1,4 @@
-"""`recorded`: one design, built and run; its figures, and its trace where others are retimed."""
+"""`build_and_run`: one design, its figures, and its trace where others are retimed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _timing_only(content: str, platform: str, accelerators: tuple[str, ...]) -> 
     )
 
 
-def recorded(point: Point, with_trace: bool) -> Recorded:
+def build_and_run(point: Point, with_trace: bool) -> Recorded:
     """Return a design, built and run.
 
     Args:

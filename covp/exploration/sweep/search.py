@@ -216,8 +216,8 @@ def _check(rows: Sequence[Row], how: Search) -> None:
     for name in how.objectives:
         if good and all(getattr(row, name) is None for row in good):
             raise UsageError(
-                f"search.objectives: {name} is not known of any design, such as {good[0].model} on "
-                f"{good[0].platform}; leave it away, or take what has that figure"
+                f"search.objectives: {name} is not known for any design, such as {good[0].model} "
+                f"on {good[0].platform}; omit it, or choose a platform that reports it"
             )
 
 

@@ -21,7 +21,7 @@ def sources(classes: Iterable[type]) -> list[bytes]:
         file, root = waiting.pop()
         if file not in found:
             found[file] = file.read_bytes()
-            waiting += [(other, root) for other in _imported(file, found[file], root)]
+            waiting += [(other, root) for other in _find_imports(file, found[file], root)]
     return sorted(found.values())
 
 
@@ -43,7 +43,7 @@ def _place(base: type) -> Iterator[tuple[Path, Path]]:
     yield file, file.parents[depth]
 
 
-def _imported(file: Path, text: bytes, root: Path) -> Iterator[Path]:
+def _find_imports(file: Path, text: bytes, root: Path) -> Iterator[Path]:
     """Yield the files below ``root`` that a file imports."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):

@@ -16,7 +16,7 @@ from covp.base.request import EVERY_MATCH, BuildOptions, change_options
 from covp.evaluation.data import Data
 from covp.evaluation.data.accuracy import demand_labels
 from covp.exploration.sweep.content import design_content, point_key
-from covp.exploration.sweep.owners import Owners, Setup, located
+from covp.exploration.sweep.owners import Owners, Setup, locate_errors
 from covp.exploration.sweep.points import Point
 from covp.exploration.sweep.spec import Spec
 from covp.graph.models import find_model
@@ -161,11 +161,11 @@ def designs(space: Space) -> list[Point]:
 
 def _combinations(spec: Spec, where: str) -> list[Combination]:
     for position, model in enumerate(spec.models):
-        with located(f"{where}models[{position}]: "):
+        with locate_errors(f"{where}models[{position}]: "):
             graph = find_model(model).load()
         data = spec.data.of(model) if spec.data else None
         if data is not None:
-            with located(f"{where}data: {model}: "):
+            with locate_errors(f"{where}data: {model}: "):
                 demand_labels(data, graph)
     owners = Owners.of(spec, where)
     chosen = product(dict.fromkeys(spec.toolchains), dict.fromkeys(spec.optimize))
@@ -187,7 +187,7 @@ def _combination(
 ) -> Combination:
     mine = owners.names[platform, setup]
     data = spec.data.of(model) if spec.data else None
-    with located(where):
+    with locate_errors(where):
         content = design_content(
             model,
             owners.boards[platform],

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from covp.exploration.sweep.database import reading
+from covp.exploration.sweep.database import open_to_read
 from covp.exploration.sweep.lock import is_held
 from covp.exploration.sweep.store import read_rows
 from covp.exploration.sweep.tables import LEASE, coordinators, now, rows
@@ -105,7 +105,7 @@ def read_status(where: str | Path) -> Status:
         UsageError: there is no such store.
         CovpError: it cannot be read.
     """
-    with reading(where) as (connection, location):
+    with open_to_read(where) as (connection, location):
         return _status(connection, location.file)
 
 

@@ -6,7 +6,7 @@ import yaml
 
 from covp.firmware.layouts.parts import (
     URL,
-    indented,
+    indent_lines,
     license_text,
     release,
     selftest_main,
@@ -54,7 +54,7 @@ def esp_idf(project: Project) -> Files:
 
 def _lists(project: Project) -> str:
     name = project.library.name
-    files = indented(f'"{file}"' for file in sources(project))
+    files = indent_lines(f'"{file}"' for file in sources(project))
     flags = " ".join(project.program.flags)
     options = f"target_compile_options(${{COMPONENT_LIB}} PRIVATE {flags})\n" if flags else ""
     return (

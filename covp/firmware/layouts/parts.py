@@ -92,6 +92,6 @@ def under(folder: str, files: Mapping[str, str]) -> dict[str, str | bytes]:
     return {f"{folder}/{name}": text for name, text in files.items()}
 
 
-def indented(lines: Iterable[str], by: int = 4) -> str:
+def indent_lines(lines: Iterable[str], by: int = 4) -> str:
     """Return lines, indented."""
     return "\n".join(" " * by + line for line in lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from covp.firmware.layouts.parts import (
-    indented,
+    indent_lines,
     license_text,
     selftest_main,
     sources,
@@ -60,7 +60,7 @@ def _module(name: str) -> dict[str, object]:
 
 def _lists(project: Project) -> str:
     name, upper = project.library.name, project.library.name.upper()
-    files = indented((f"../{file}" for file in sources(project)), 8)
+    files = indent_lines((f"../{file}" for file in sources(project)), 8)
     flags = " ".join(project.program.flags)
     options = f"    zephyr_library_compile_options({flags})\n" if flags else ""
     return (

@@ -147,10 +147,10 @@ class Bench(Owned):
     def play(self, samples: NDArray[Any], rate: int, on_end: Callable[[], None]) -> None:
         """Send audio, see `I2sMicrophone.play`; ``on_end`` comes after the last frame."""
 
-        def ended() -> None:
+        def end_later() -> None:
             self.device.clock.at(self.cycle + round(_REST * self.hertz), on_end)
 
-        self._source.post(lambda: self.microphone.play(samples, rate, ended))
+        self._source.post(lambda: self.microphone.play(samples, rate, end_later))
 
     def watch(self, watcher: PinWatcher) -> None:
         """Call it with name, level and cycle of each output that changes, in the board's thread."""

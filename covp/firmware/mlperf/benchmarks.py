@@ -63,12 +63,12 @@ def find_benchmark(program: Program, name: str | None = None) -> Benchmark:
             raise UsageError(f"no benchmark {name!r}: {near_misses(name, BENCHMARKS)}")
         found = BENCHMARKS[name]
     else:
-        found = _guessed(program)
+        found = _guess(program)
     _check(program, found)
     return found
 
 
-def _guessed(program: Program) -> Benchmark:
+def _guess(program: Program) -> Benchmark:
     of_zoo = program.graph.source != "file"
     for benchmark in BENCHMARKS.values():
         if of_zoo and benchmark.model == program.graph.name:

@@ -47,7 +47,7 @@ class Entrant:
         graph = as_graph(model)
         task = find_task(graph)
         if task is not None and task.kind == "stream":
-            return Entrant(_streaming(graph), task)
+            return Entrant(_to_stream(graph), task)
         if task is None or data is None:
             return Entrant(graph, task)
         try:
@@ -64,7 +64,7 @@ class Entrant:
         return self.task.input(sample, self.graph.inputs[0])
 
 
-def _streaming(graph: Graph) -> Graph:
+def _to_stream(graph: Graph) -> Graph:
     """Return the network on a stream; as it is where it cannot run on one."""
     try:
         return as_graph(graph, BuildOptions(streaming=1))
@@ -80,4 +80,4 @@ def demand_samples(data: Path, entrants: Sequence[Entrant]) -> None:
         if entrant.problem is not None:
             raise UsageError(entrant.problem)
     names = ", ".join(entrant.graph.name for entrant in entrants)
-    raise UsageError(f"{data}: accuracy over samples is not known of {names}; leave the folder out")
+    raise UsageError(f"{data}: no accuracy over samples is defined for {names}; omit the folder")

@@ -81,9 +81,9 @@ def tables_header(scale: float, zero_point: int) -> str:
     reverse = [int(f"{i:0{width}b}"[::-1], 2) for i in range(points // 2)]
     turn = 2.0 * np.pi * np.arange(3 * WINDOW // 4) / WINDOW
     arrays = {
-        "window": _fixed(np.hamming(WINDOW)[:HOP], 31, np.int32),
-        "sine": _fixed(np.sin(turn), 31, np.int32),
-        "share": _fixed((position % 1.0)[:-1], 16, np.uint16),
+        "window": _to_fixed_point(np.hamming(WINDOW)[:HOP], 31, np.int32),
+        "sine": _to_fixed_point(np.sin(turn), 31, np.int32),
+        "share": _to_fixed_point((position % 1.0)[:-1], 16, np.uint16),
         "ends": np.array(ends, np.uint16),
         "reversed": np.array(reverse, np.uint16),
     }
@@ -122,7 +122,7 @@ def _quantization(scale: float, zero_point: int) -> list[str]:
     ]
 
 
-def _fixed(values: Array, bits: int, dtype: type[np.integer[Any]]) -> Array:
+def _to_fixed_point(values: Array, bits: int, dtype: type[np.integer[Any]]) -> Array:
     """Return fractions with that many bits, saturated."""
     limit = int(np.iinfo(dtype).max)
     return np.minimum(np.rint(values * 2.0**bits), limit).astype(dtype)

@@ -23,7 +23,7 @@ class Pace(Protocol):
         """Return when the host may see a line that the core has sent."""
         ...
 
-    def waited(self) -> None:
+    def on_wait(self) -> None:
         """Note that the core polls for input and the host has let it wait."""
         ...
 
@@ -50,7 +50,7 @@ class Fast:
         elif line.startswith(b"m-infer-done"):
             self._ended.wait(max(0.0, self._until - time.monotonic()))
 
-    def waited(self) -> None:
+    def on_wait(self) -> None:
         """Do nothing."""
 
 
@@ -71,7 +71,7 @@ class Real:
         due = self._start + (self._clock.now - self._first) / self._clock.hertz
         self._ended.wait(max(0.0, due - time.monotonic()))
 
-    def waited(self) -> None:
+    def on_wait(self) -> None:
         """Let virtual time catch up with the host's."""
         passed = round((time.monotonic() - self._start) * self._clock.hertz)
         longest = self._clock.now + round(_LONGEST_SKIP * self._clock.hertz)

@@ -72,7 +72,7 @@ class SerialLink:
         with self._changed:
             if not self._incoming and self._polls >= _POLLS:
                 self._changed.wait(_REST)
-                self.pace.waited()
+                self.pace.on_wait()
                 self._last_poll = self._clock.now
             data = b"".join(self._incoming)
             self._incoming.clear()

@@ -91,12 +91,12 @@ class CoresRun:
         return {one.name: one for one in self.cores}[core]
 
     def __str__(self) -> str:
-        parts = [_aligned(self._core_rows(), 2)]
+        parts = [_align(self._core_rows(), 2)]
         for core in self.cores:
-            parts += [_aligned(_layer_rows(core), 2)] if core.layers else []
-            parts += [_aligned(_function_rows(core), 2)] if core.functions else []
+            parts += [_align(_layer_rows(core), 2)] if core.layers else []
+            parts += [_align(_function_rows(core), 2)] if core.functions else []
         if self.traffic is not None:
-            parts.append(_aligned(list(_traffic_rows(self.traffic)), 2))
+            parts.append(_align(list(_traffic_rows(self.traffic)), 2))
         return "\n\n".join([f"{self.platform}: {self.seconds * 1e3:,.3f} ms", *parts])
 
     def _core_rows(self) -> list[tuple[str, ...]]:
@@ -160,7 +160,7 @@ def _traffic_rows(traffic: Traffic) -> Iterator[tuple[str, ...]]:
                 yield master, place, *(f"{number:,}" for number in numbers)
 
 
-def _aligned(rows: Sequence[tuple[str, ...]], left: int) -> str:
+def _align(rows: Sequence[tuple[str, ...]], left: int) -> str:
     """Return rows as a table; the first ``left`` columns are text."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(

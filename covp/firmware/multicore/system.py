@@ -190,7 +190,7 @@ class System(Closing):
             fault.detail = f"{fault.detail}; {where}" if fault.detail else where
             raise
         end = max(core.time for core in board.cores)
-        counts = [self._counted(core, traffic) for core in board.cores]
+        counts = [self._count(core, traffic) for core in board.cores]
         return CoresRun(
             self.platform.name,
             (end - start) / self.platform.clock_hz,
@@ -227,7 +227,7 @@ class System(Closing):
         layers = 0 if firmware.model is None else len(firmware.model.layers)
         core.counter.set_markers(firmware.phases(), 2 + layers)
 
-    def _counted(self, core: EmulatedCore, traffic: bool) -> tuple[PhaseCount, ...]:
+    def _count(self, core: EmulatedCore, traffic: bool) -> tuple[PhaseCount, ...]:
         names = ("", *(name for _, _, name in self.board.symbols.functions()))
         memories = [memory.region.name for memory in core.memories]
         no_others = TrafficLedger(lambda: 0) if traffic else None

@@ -48,7 +48,7 @@ def data_positions(op: Op) -> Sequence[int]:
     return (1,) if op.kind == "SPLIT" else (0,)
 
 
-def turned(op: Op, order: Order) -> Turned | None:
+def permute(op: Op, order: Order) -> Turned | None:
     """Return the operator for inputs in an order; None where it depends on the order."""
     if is_elementwise(op):
         return Turned(op.attributes, order) if len(op.output.shape) == len(order) else None
@@ -58,10 +58,10 @@ def turned(op: Op, order: Order) -> Turned | None:
 
 def undoes(second: Order, first: Order) -> bool:
     """Return whether a permutation after another leaves the axes as they were."""
-    return composed(first, second) == tuple(range(len(first)))
+    return compose(first, second) == tuple(range(len(first)))
 
 
-def composed(first: Order, second: Order) -> Order:
+def compose(first: Order, second: Order) -> Order:
     """Return the permutation of a TRANSPOSE after another."""
     return tuple(first[axis] for axis in second)
 
@@ -106,7 +106,7 @@ def _without(order: Order, dropped: Sequence[int]) -> Order:
     return tuple(kept.index(order[i]) for i in range(len(order)) if i not in dropped)
 
 
-def _sliced(op: Op, order: Order) -> Turned | None:
+def _slice(op: Op, order: Order) -> Turned | None:
     a = op.attributes
     if a.new_axes:
         return None
@@ -115,7 +115,7 @@ def _sliced(op: Op, order: Order) -> Turned | None:
     return Turned(attributes, _without(order, a.shrink))
 
 
-def _reduced(op: Op, order: Order) -> Turned | None:
+def _reduce(op: Op, order: Order) -> Turned | None:
     a = op.attributes
     if a.axes is None:
         return None
@@ -129,7 +129,7 @@ def _arg(op: Op, order: Order) -> Turned:
     return Turned(attributes, order if a.keep_dims else _without(order, (a.axis,)))
 
 
-def _gathered(op: Op, order: Order) -> Turned | None:
+def _gather(op: Op, order: Order) -> Turned | None:
     if op.attributes.batches or len(op.input(1).shape) != 1:
         return None
     return _axis(op, order)
@@ -171,11 +171,11 @@ _REDUCTIONS = (
 _RULES: dict[str, Callable[[Op, Order], Turned | None]] = {
     **dict.fromkeys(("CONCATENATION", "SPLIT", "SPLIT_V", "INTERPOLATE"), _axis),
     **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), _each("paddings")),
-    **dict.fromkeys(("SLICE", "STRIDED_SLICE"), _sliced),
-    **dict.fromkeys(_REDUCTIONS, _reduced),
+    **dict.fromkeys(("SLICE", "STRIDED_SLICE"), _slice),
+    **dict.fromkeys(_REDUCTIONS, _reduce),
     **dict.fromkeys(("ARG_MAX", "ARG_MIN"), _arg),
     **dict.fromkeys(("SOFTMAX", "LOG_SOFTMAX", "HARDMAX"), _along_the_last),
-    "GATHER": _gathered,
+    "GATHER": _gather,
     "RESHAPE": _unit_axes,
     "REVERSE_V2": _axes,
     "TILE": _each("multiples"),

@@ -16,10 +16,10 @@ from covp.graph.attributes import Transpose
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.passes.axis_orders import (
     Order,
-    composed,
+    compose,
     data_positions,
     moves_nothing,
-    turned,
+    permute,
     undoes,
 )
 from covp.graph.passes.copy import copy_graph
@@ -31,10 +31,10 @@ Choice = Callable[[Graph, Op, list[Op], Order], bool]
 def remove_transposes(graph: Graph) -> None:
     """Cancel TRANSPOSE pairs and sink the others, where that leaves less to move."""
     if any(op.kind == "TRANSPOSE" for op in graph.ops):
-        best = min((_sunk(graph, choice) for choice in (_always, _fewer)), key=_cost)
+        best = min((_sink_all(graph, choice) for choice in (_always, _fewer)), key=_cost)
         while _cost(best) < _cost(graph):
             graph.ops = best.ops
-            best = _sunk(graph, _fewer)
+            best = _sink_all(graph, _fewer)
 
 
 def reshape_for_transposes(graph: Graph) -> None:
@@ -82,7 +82,7 @@ def _fewer(graph: Graph, op: Op, sources: list[Op], order: Order) -> bool:
     return removed + cancelled > int(cancelled < len(readers))
 
 
-def _sunk(graph: Graph, choice: Choice) -> Graph:
+def _sink_all(graph: Graph, choice: Choice) -> Graph:
     """Return a copy whose transposes sank where the choice allows it."""
     return _Sinking(copy_graph(graph), choice).graph
 
@@ -105,9 +105,9 @@ class _Sinking:
                 self._transpose(op)
             elif not self._sink(op):
                 self._ops.append(op)
-        graph.ops = self._used()
+        graph.ops = self._drop_unread()
 
-    def _used(self) -> list[Op]:
+    def _drop_unread(self) -> list[Op]:
         """Return the operators without transposes that nothing reads."""
         read: set[int] = {id(tensor) for tensor in self.graph.results}
         used = []
@@ -122,7 +122,7 @@ class _Sinking:
         inner, order = op.input(0), _order(op)
         first = self._turned.get(id(inner))
         if first is not None:
-            inner, order = first.input(0), composed(_order(first), order)
+            inner, order = first.input(0), compose(_order(first), order)
         result = self.graph.is_result(op.output)
         if not result and order == tuple(range(len(order))):
             self._same[id(op.output)] = inner
@@ -148,7 +148,7 @@ class _Sinking:
         order = _order(sources[0])
         rank = len(order)
         inner = [self._inner(op.input(p), order, rank) for p in positions]
-        change = turned(op, order)
+        change = permute(op, order)
         if change is None or any(t is None for t in inner):
             return False
         if not self._choice(self.graph, op, sources, change.order):

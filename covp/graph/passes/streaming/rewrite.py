@@ -112,7 +112,7 @@ class Rewriter:
     def _buffer(self, tensor: Tensor, made: Tensor, rows: Rows, count: int) -> Tensor:
         """Return a state with so many rows, after the new ones were put into it."""
         producer = self.graph.producer(tensor)
-        name = self._unused(f"{producer.name if producer else 'input'}_rows", count)
+        name = self._unused_name(f"{producer.name if producer else 'input'}_rows", count)
         before = replace(with_rows(tensor, rows, count), name=f"{name}_before")
         after = replace(before, name=f"{name}_after")
         zero = 0 if tensor.quantization is None else tensor.zero_point
@@ -123,7 +123,7 @@ class Rewriter:
         )
         return after
 
-    def _unused(self, name: str, count: int) -> str:
+    def _unused_name(self, name: str, count: int) -> str:
         """Return a name that no operator has: several outputs of one operator may be kept."""
         taken = {op.name for op in (*self.graph.ops, *self._ops)}
         choices = (f"{name}_{number}" for number in itertools.count(count))
