@@ -25,7 +25,7 @@ _COUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
 _END = 30
 """Cycles in which the core learns that a unit is over; what is more is work on each result."""
 _MOST_PARTS = 600
-"""Of all layers together; simulations of more take too long."""
+"""Limit of parts of all layers together; simulations of more take too long."""
 
 
 class BandSearch:

@@ -1,4 +1,4 @@
-"""`kept_costs`: the parts' cycles if a unit kept weights or tensors in a memory of its own."""
+"""`kept_costs`: the cycles of parts if a unit reused weights or tensors kept on chip."""
 
 from __future__ import annotations
 

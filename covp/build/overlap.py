@@ -21,7 +21,7 @@ from covp.build.part_costs import MeasuredParts, measure_parts
 from covp.runtime.session import Session
 
 _ROUNDS = 4
-"""How many choices of bands are compiled and measured at most."""
+"""Most choices of bands that are compiled and measured."""
 _MEASURED, _QUESTION = "measured parts", "evaluation only"
 _WORTH = 0.001
 """The share of the cycles that has to be hidden; less is not worth the bytes."""

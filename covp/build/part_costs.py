@@ -119,7 +119,7 @@ def jobs_by_part(layer: ProgramLayer, jobs: int) -> list[int]:
     """Return how many of a ``layer``'s ``jobs`` each part has, all but its last of one size.
 
     Raises:
-        UsageError: no such size gives so many jobs.
+        UsageError: no size yields that many jobs.
     """
     sizes, shape = part_sizes(layer.parts), layer.outputs[0].shape
     row = layer.outputs[0].nbytes // (shape[1] if len(shape) > 1 else 1)

@@ -16,7 +16,7 @@ from covp.build.tune.records import Records, Trial, layer_key
 from covp.graph.graph import Op
 
 Schedules = ScheduleChoice | Literal["recorded"] | None
-"""Where schedules come from: a function of one's own, the tuner's records, or the kernels alone."""
+"""Source of schedules: a function of one's own, the tuner's records, or the kernels alone."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,13 @@ from covp.cli.output import echo, print_json
     type=click.Choice(["markdown", "header", "svd"]),
     help="Print ACCEL's register map: a table, the driver's C header, or CMSIS-SVD.",
 )
-@click.option("-p", "--platform", default="riscv32", show_default=True, help="For the addresses.")
+@click.option(
+    "-p",
+    "--platform",
+    default="riscv32",
+    show_default=True,
+    help="Platform whose addresses are shown.",
+)
 @options.as_json
 def accelerators(
     accelerator: str | None, registers: str | None, platform: str, as_json: bool

@@ -45,7 +45,13 @@ from covp.runtime.devices import open_device
     help="File to write; default: PLATFORM.yaml, or timing.yaml of a core's own folder.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the file.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of programs.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of the random programs.",
+)
 @options.as_json
 def calibrate(
     platform: str,

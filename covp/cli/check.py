@@ -39,12 +39,18 @@ _TITLES = {
     default=1.0,
     show_default=True,
     metavar="PERCENT",
-    help="By how much instructions, cycles, flash, RAM or offload may be worse.",
+    help="Allowed regression of instructions, cycles, flash, RAM or offload.",
 )
-@click.option("--max-instructions", type=click.IntRange(0), metavar="N", help="Of each run.")
-@click.option("--max-ms", type=float, metavar="MS", help="Time of each run.")
-@click.option("--max-flash", type=options.size, metavar="SIZE", help="Of each run, such as 512K.")
-@click.option("--max-ram", type=options.size, metavar="SIZE", help="Of each run, such as 64K.")
+@click.option(
+    "--max-instructions", type=click.IntRange(0), metavar="N", help="Most instructions of each run."
+)
+@click.option("--max-ms", type=float, metavar="MS", help="Most time of each run.")
+@click.option(
+    "--max-flash", type=options.size, metavar="SIZE", help="Most flash of each run, such as 512K."
+)
+@click.option(
+    "--max-ram", type=options.size, metavar="SIZE", help="Most RAM of each run, such as 64K."
+)
 @junit
 @options.as_json
 def check(

@@ -36,7 +36,7 @@ _OPTIONS = (
         type=click.Path(path_type=Path),
         metavar="FILE",
         heading="Samples",
-        help="What is right for each sample, .npy or text: classes for top-1, 0 and 1 for the area "
+        help="Ground truth per sample, .npy or text: classes for top-1, 0 and 1 for the area "
         "under the curve, floats for mean errors.",
     ),
     option(
@@ -60,7 +60,7 @@ _OPTIONS = (
         "--float-model",
         metavar="MODEL",
         heading="Samples",
-        help="Run the samples on this model, too: the one before the quantization.",
+        help="Run the samples on this model too: the original float model.",
     ),
     option(
         "--jobs",

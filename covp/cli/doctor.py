@@ -84,7 +84,7 @@ def _brought() -> Iterator[Finding]:
 @click.command()
 @options.as_json
 def doctor(as_json: bool) -> None:
-    """Show what is installed, what each tool enables and how to get it."""
+    """Show what is installed, which features each tool enables and how to get it."""
     findings = [
         *(Finding(name, _package_version(name), *rest) for name, *rest in _PACKAGES),
         *(Finding(name, _tool_version(name), *rest) for name, *rest in _TOOLS),

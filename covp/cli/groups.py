@@ -24,7 +24,7 @@ HEADINGS = (
     "Waveform",
     "Options",
 )
-"""In the order of the help."""
+"""Headings in the order of the help."""
 
 
 class HeadedOption(click.Option):

@@ -67,7 +67,7 @@ def _by_core(
     default=1000,
     show_default=True,
     metavar="CYCLES",
-    help="That a core runs before another one's turn comes; fewer are closer in time, and slower.",
+    help="Length of a core's turn; shorter turns keep cores closer in time, but are slower.",
 )
 @click.option(
     "--timeout",
@@ -75,7 +75,7 @@ def _by_core(
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="Of host time, for the whole run.",
+    help="Limit of host time for the whole run.",
 )
 @options.toolchain
 @options.as_json

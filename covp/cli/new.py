@@ -59,10 +59,25 @@ def accelerator(name: str, output: Path | None) -> None:
 @new.command()
 @click.argument("name")
 @click.option("--core", required=True, help="A name from `covp cores`, or a folder of your own.")
-@click.option("--flash", required=True, metavar="SIZE[@ADDRESS]", help="Such as 2M@0x08000000.")
-@click.option("--ram", required=True, metavar="SIZE[@ADDRESS]", help="Such as 96K.")
-@click.option("--clock", default="100M", show_default=True, metavar="HZ", help="Such as 84M.")
-@click.option("--wait-states", type=click.IntRange(0, 255), help="Of the flash, in core cycles.")
+@click.option(
+    "--flash",
+    required=True,
+    metavar="SIZE[@ADDRESS]",
+    help="Size of the flash, such as 2M@0x08000000.",
+)
+@click.option(
+    "--ram", required=True, metavar="SIZE[@ADDRESS]", help="Size of the RAM, such as 96K."
+)
+@click.option(
+    "--clock",
+    default="100M",
+    show_default=True,
+    metavar="HZ",
+    help="Clock of the core, such as 84M.",
+)
+@click.option(
+    "--wait-states", type=click.IntRange(0, 255), help="Wait states of the flash, in core cycles."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="By default NAME.yaml.")
 def platform(
     name: str,

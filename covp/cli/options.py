@@ -150,7 +150,7 @@ inputs = option(
     multiple=True,
     metavar="FILE.npy",
     heading="Model and inputs",
-    help="One for each input.",
+    help="Input values, one file for each input.",
 )
 as_json = option(
     "--json", "as_json", is_flag=True, heading="Report", help="One JSON document on stdout."
@@ -304,7 +304,7 @@ def _options_of(kind: type[BuildOptions] | type[RunOptions]) -> Iterator[tuple[s
 _BUILD = dict(_options_of(BuildOptions))
 _RUN = dict(_options_of(RunOptions))
 MODEL = ("shapes", "states", "streaming")
-"""What a model file leaves open."""
+"""Options for what a model file leaves open."""
 shapes, streaming, toolchain = _BUILD["shapes"], _BUILD["streaming"], _BUILD["toolchain"]
 seed = _RUN["seed"]
 

@@ -17,7 +17,7 @@ import click
 from covp.base.terminal import visible
 
 _TO_COPY = re.compile(r"\s*(again: )?covp \S|\|")
-"""What a line begins with that is a command, or a row of a Markdown table."""
+"""Pattern of lines that begin with a command, or are a row of a Markdown table."""
 
 
 def echo(text: str = "", err: bool = False) -> None:

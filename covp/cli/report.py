@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Each figure as a file.",
+    help="Write each figure as a file.",
 )
 @click.option(
     "--format",
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     type=click.Choice(["png", "svg"]),
     default="png",
     show_default=True,
-    help="Of the figures' files.",
+    help="Format of the figures' files.",
 )
 def report(
     inputs: tuple[Path, ...],

@@ -45,7 +45,7 @@ from covp.evaluation.data.files import read_array
     "--causes",
     is_flag=True,
     heading="Report",
-    help="Add what the cycles of each layer and function passed with: issue, load-use ...",
+    help="Add a breakdown of each layer's and function's cycles by cause: issue, load-use ...",
 )
 @option(
     "--traffic",

@@ -16,7 +16,7 @@ _GAP = 2  # between two columns
 _LONGEST_WORD = 24  # longer ones, such as paths, may be broken
 _MOST_LINES = 3
 _RAGGED = 1.2
-"""Of a folded text's width: words leave the ends of lines empty."""
+"""Factor of a folded text's width: words leave the ends of lines empty."""
 
 
 def print_table(

@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 @click.argument("accelerator", metavar="ACCEL")
 @click.option("-p", "--platform", default="riscv32", show_default=True, metavar="PLATFORM")
 @click.option(
-    "--examples", type=click.IntRange(1), default=200, show_default=True, help="Of each operator."
+    "--examples",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    help="Layers of each operator.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(1),
     default=90.0,
     show_default=True,
-    help="Of processor time, after which no layer beyond the first 20 of each operator is tried.",
+    help="Processor time after which no layer beyond the first 20 of each operator is tried.",
 )
 @click.option(
     "--model",

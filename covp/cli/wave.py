@@ -30,7 +30,7 @@ layer = option(
     heading="Waveform",
     type=click.IntRange(0),
     metavar="N",
-    help="Of the cycles of layer N, counted from its start.",
+    help="Record the cycles of layer N, counted from its start.",
 )
 
 

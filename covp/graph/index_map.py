@@ -30,7 +30,7 @@ as the largest; step by step, each from the one before."""
 Range = tuple[int, int]
 """The first and the last value."""
 Box = tuple[tuple[int, int], ...]
-"""For each axis of a tensor the first element and one past the last."""
+"""Range of each axis of a tensor: the first element and one past the last."""
 
 
 @dataclass(frozen=True)
@@ -192,9 +192,9 @@ class Chosen:
 
 
 Read = Index | Listed | Chosen
-"""What is read along an axis."""
+"""Selection of elements along an axis."""
 Reads = tuple[Read, ...]
-"""Of each axis of an input. More of them than axes are conditions: they must be 0."""
+"""Read of each axis of an input. More of them than axes are conditions: they must be 0."""
 
 
 @dataclass(frozen=True)

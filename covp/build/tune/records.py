@@ -47,7 +47,7 @@ __all__ = [
 _USER_CORE = re.compile(r"(.+-[0-9a-f]{8})-(?:zig|gcc)-[^-]*\.jsonl$")
 """The key of a user's core in the name of a file."""
 _Group = dict[str, dict[tuple[str, str], Trial]]
-"""By compiler, then by layer and schedule."""
+"""Trials by compiler, then by layer and schedule."""
 
 
 class Records:

@@ -1,4 +1,4 @@
-"""`taken_over`: schedules that a layer takes from other compilers, cores or weights."""
+"""Schedules of other compilers, cores or weights that a layer takes: `remeasure_candidates`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _is_own(trial: Trial, op: Op, core: Core, compiler: str, device: str = "virt
     return (trial.layer, trial.core, trial.compiler, trial.device) == own
 
 
-def taken_over(
+def remeasure_candidates(
     records: Records,
     op: Op,
     core: Core,

@@ -13,7 +13,7 @@ from covp.base.pareto import front
 
 Cost = Literal["instructions", "cycles", "time"]
 VERSION = 3
-"""Of the kernels: a change of what a schedule means makes old trials invalid."""
+"""Version of the kernels: a change of what a schedule means makes old trials invalid."""
 
 _SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4.0}
 

@@ -28,7 +28,7 @@ from covp.build.tune.records import (
     trial_file,
 )
 from covp.build.tune.search import Search, Strategy, make_search
-from covp.build.tune.taken_over import taken_over
+from covp.build.tune.taken_over import remeasure_candidates
 from covp.graph.graph import Graph, Op
 from covp.graph.passes import run_passes
 from covp.runtime.devices import is_fast, scheme_of
@@ -251,7 +251,7 @@ class _Tuner(Closing):
         started = tried = 0
         wanted = self.options
         # before all others, the default second, to compare with
-        first = taken_over(
+        first = remeasure_candidates(
             self.records,
             op,
             self.platform.core,

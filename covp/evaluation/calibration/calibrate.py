@@ -31,7 +31,7 @@ from covp.evaluation.calibration.programs import (
 
 GENERIC = {"riscv": "rv32", "arm": "m4"}
 _STEP = 0.001
-"""Of the error that is stated."""
+"""Step to which the stated error is rounded up."""
 _WIDTH = 100
 
 

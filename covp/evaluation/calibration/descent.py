@@ -17,7 +17,7 @@ from covp.evaluation.calibration.costs import Array, Costs, Timed
 from covp.evaluation.calibration.knobs import Knob
 
 LEAST_GAIN = 1e-6
-"""Of the loss, for which a number is changed."""
+"""Least gain of loss for which a number is changed."""
 _WIDE = 1000.0
 
 

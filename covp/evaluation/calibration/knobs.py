@@ -15,7 +15,7 @@ from covp.evaluation.calibration.costs import Classes
 _LIMITS = {"cycles": 1000, "latency": 100, "early": 8, "late": 8, "taken": 50, "mispredicted": 50}
 _DEFAULTS = {"cycles": 1}
 _FIELDS = {"division": ("zero_divisor",), "shift": ("amount",)}
-"""Of `OperandCycles`; those that count bits are a matter of structure."""
+"""Fields of `OperandCycles`; those that count bits are a matter of structure."""
 _MOST_BY_OPERANDS = 1000
 
 
@@ -82,7 +82,7 @@ EVERYWHERE = (
     Knob("after_store"),
     Knob("transfers", least=1, most=4, default=1),
 )
-"""Of all instructions."""
+"""Knobs of all instructions."""
 
 
 def all_knobs(known: InstructionSet, names: Iterable[str]) -> list[Knob]:

@@ -14,9 +14,9 @@ from covp.evaluation.calibration import riscv, thumb
 
 SHORT, LONG = 10, 60
 ROUNDS = LONG - SHORT
-"""Of the loop, in what a program costs."""
+"""Rounds of the loop that a program's cost stands for."""
 DATA_BYTES = 96
-"""That a program reads and writes."""
+"""Bytes that a program reads and writes."""
 
 
 @dataclass(frozen=True)

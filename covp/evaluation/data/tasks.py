@@ -136,7 +136,7 @@ TASKS = {
         Task("sww01", "sww", "sww01", "stream", (1200, 3), 3),
     )
 }
-"""By name. Labels of ic02's samples are ic01's; sww01's target is a number of wrong detections."""
+"""Tasks by name. Labels of ic02's samples are ic01's; sww01's target counts wrong detections."""
 
 
 def find_task(graph: Graph) -> Task | None:

@@ -26,9 +26,9 @@ from covp.graph.rounding_rules import Oracle
 Array = NDArray[Any]
 _OWN = "covp's interpreter, nothing fused"
 _USUAL_MACS = 400_000_000
-"""Of all inferences: what is judged by default takes less than about a second."""
+"""Limit of MACs of all inferences by default, which take less than about a second."""
 _USUAL_SECONDS, _MOST_SECONDS = 3, 600
-"""Of processor time: by default, and at most."""
+"""Limits of processor time: by default, and at most."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _CHOOSING = frozenset(
         *("RESHAPE", "TRANSPOSE", "CONCATENATION", "GATHER", "SPLIT", "SPLIT_V", "STRIDED_SLICE"),
     }
 )
-"""What does not compute one element from several floats, beside elementwise operators."""
+"""Operators, beside elementwise ones, whose elements are not computed from several floats."""
 
 
 def extreme_samples(graph: Graph, seed: int) -> list[Sample]:

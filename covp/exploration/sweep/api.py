@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from covp.exploration.sweep.store import Store
 
 STORE, COPY = "sweep.sqlite", "sweep.yaml"
-"""What a sweep's folder holds: its rows, and its file with absolute paths."""
+"""Files in a sweep's folder: its rows, and its specification with absolute paths."""
 
 
 def sweep(

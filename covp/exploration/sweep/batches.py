@@ -11,7 +11,7 @@ from covp.exploration.sweep.points import Point
 Batch = tuple[Point, ...]
 
 _SECONDS = 2.0
-"""That a batch should take: what a kill costs at most, and how often progress is seen."""
+"""Duration of a batch to aim for: the most that a kill costs, and the interval of progress."""
 _FIRST = 4
 """Points of a group's first batch."""
 _GROWTH = 8

@@ -22,7 +22,7 @@ _AHEAD = 2
 
 Tell = Callable[[Progress], None]
 Workers = Jobs[Sequence[Point], list[Row]]
-"""What evaluates batches of points."""
+"""Processes that evaluate batches of points."""
 
 
 def silent(progress: Progress) -> None:
@@ -155,7 +155,7 @@ class Execution:
             self._batches = Batches([self._elsewhere.pop(key) for key in taken], self._group)
 
     def _found(self, stored: Mapping[str, str]) -> bool:
-        """Count rows that are in the store; whether there are new ones."""
+        """Count rows that are in the store; return whether there are new ones."""
         new = self._left & stored.keys()
         self._left -= new
         failed = sum(stored[key] == "failed" for key in new)

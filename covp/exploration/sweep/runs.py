@@ -151,7 +151,7 @@ def _accuracy(made: Build, point: Point) -> dict[str, float | None]:
 
 
 _scores: dict[str, Scores] = {}
-"""Of the reference, by the content of model and data."""
+"""Scores of the reference, by the content of model and data."""
 
 
 def _by_reference(made: Build, data: Data, files: str) -> Scores:

@@ -30,11 +30,11 @@ _REPEATED = 3
 _NEAR = 3
 """Designs of a batch that are neighbours of the front known so far."""
 _POPULATION = 30
-"""Of the genetic samplers: some ten generations of three hundred designs."""
+"""Population of the genetic samplers: some ten generations of three hundred designs."""
 _TRIES = 200
 """Random designs of which one should be new."""
 _POINTS = 300
-"""Of a search that does not say how many."""
+"""Default number of points of a search."""
 
 
 class Designs(Protocol):

@@ -23,7 +23,7 @@ from covp.graph.models import find_model
 
 Values = tuple[tuple[str, Value], ...]
 _OPTIONS = ("toolchain", "optimize")
-"""Of a build, that a sweep varies."""
+"""Build options that a sweep varies."""
 FIRST_DIMENSIONS = ("model", "platform", *_OPTIONS, "accelerators")
 
 

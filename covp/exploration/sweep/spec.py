@@ -39,9 +39,9 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     ] = "grid"
     points: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="How many designs (random; optuna: of each model)."),
+        Meta(description="Number of designs (random; optuna: of each model)."),
     ] = None
-    seed: Annotated[int, Meta(ge=0, description="Of the choice (random, optuna).")] = 0
+    seed: Annotated[int, Meta(ge=0, description="Seed of the choice (random, optuna).")] = 0
     objectives: Annotated[
         tuple[Figure, ...],
         Meta(
@@ -49,7 +49,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
             "downwards. The Pareto front is of them."
         ),
     ] = ()
-    sampler: Annotated[Sampler, Meta(description="Of Optuna.")] = "nsga2"
+    sampler: Annotated[Sampler, Meta(description="Sampler of Optuna.")] = "nsga2"
 
 
 class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -62,7 +62,7 @@ class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     labels: Annotated[
         str | dict[str, str] | None,
         Meta(
-            description="What is right for each sample; or one file for each model. Folders of "
+            description="Ground truth per sample; or one file for each model. Folders of "
             "MLPerf Tiny's runner have their own."
         ),
     ] = None
@@ -124,13 +124,15 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     ] = ()
     constraints: Annotated[
         tuple[str, ...],
-        Meta(description="Such as `ram_bytes <= 256K`; what breaks one is not feasible."),
+        Meta(
+            description="Limits such as `ram_bytes <= 256K`; a design that breaks one is infeasible."
+        ),
     ] = ()
     search: Search = Search()
     data: Annotated[
-        Samples | None, Meta(description="What the columns accuracy and mean_error are found on.")
+        Samples | None, Meta(description="Samples for the columns accuracy and mean_error.")
     ] = None
-    seed: Annotated[int, Meta(ge=0, description="Of the random inputs.")] = 0
+    seed: Annotated[int, Meta(ge=0, description="Seed of the random inputs.")] = 0
 
     @property
     def limits(self) -> tuple[Constraint, ...]:

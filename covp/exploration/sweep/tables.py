@@ -25,7 +25,7 @@ _TYPES: dict[type, Any] = {
     msgspec.inspect.FloatType: sql.Double,
     msgspec.inspect.BoolType: sql.Boolean,
 }
-"""By kind of an attribute; anything else is JSON in a text."""
+"""Column types by kind of an attribute; anything else is JSON in a text."""
 
 
 def _column(field: msgspec.inspect.Field) -> sql.Column[Any]:
@@ -50,7 +50,7 @@ def _is_json(field: msgspec.inspect.Field) -> bool:
 _JSON = frozenset(field.name for field in _fields() if _is_json(field))
 
 SCHEMA = 2
-"""Of the table `rows`; 1 had no checksums. Rows of another schema are as good as damaged."""
+"""Version of the table `rows`; 1 had no checksums. Rows of another one count as damaged."""
 
 rows = sql.Table(
     "rows",
@@ -60,7 +60,7 @@ rows = sql.Table(
     sql.Column("schema", sql.Integer),
     sql.Column("checksum", sql.Text),
 )
-"""What is known of points. ``finished``: seconds since 1970."""
+"""Results of points. ``finished``: seconds since 1970."""
 
 raw_rows = [sql.type_coerce(column, sql.types.NullType()).label(column.name) for column in rows.c]
 """The columns of `rows` as they lie there: of SQLite any may hold anything."""
@@ -84,7 +84,7 @@ claims = sql.Table(
     sql.Column("key", sql.Text, primary_key=True),
     sql.Column("owner", sql.Text, index=True),
 )
-"""Which coordinator works on a point that has no row."""
+"""Coordinators that work on points without a row."""
 
 
 def prepare(connection: sql.Connection) -> None:

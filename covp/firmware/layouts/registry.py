@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Files = Mapping[str, str | bytes]
 Layout = Callable[["Project"], Files]
-"""From a project to its files: path relative to the folder, to content."""
+"""Function from a project to its files: relative path to content."""
 
 ENTRY_POINTS = "covp.layouts"
 _LAYOUTS: Registry[str, Layout] = Registry("covp.firmware.layouts")

@@ -43,7 +43,7 @@ BENCHMARKS = {
     for task in TASKS.values()
     if task.kind in _SOURCES
 }
-"""By name: the tasks whose samples the host sends."""
+"""Benchmarks by name: the tasks whose samples the host sends."""
 
 
 def find_benchmark(program: Program, name: str | None = None) -> Benchmark:

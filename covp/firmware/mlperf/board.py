@@ -21,7 +21,7 @@ from covp.hardware.serial_port import SerialPort
 from covp.runtime.accelerators import attach_accelerator
 
 USB_VENDOR, USB_PRODUCT = 0x0483, 0x374B
-"""Of the NUCLEO-L4R5ZI, which the runner's device files name."""
+"""USB ids of the NUCLEO-L4R5ZI, which the runner's device files name."""
 
 PaceName = Literal["fast", "real"]
 _BOOT_SECONDS = 60.0

@@ -14,7 +14,7 @@ from covp.firmware import Application, Library, Project, link_project
 from covp.firmware.mlperf.benchmarks import Benchmark, find_benchmark
 
 Mode = Literal["performance", "energy"]
-"""What the firmware says of its timestamps at the start."""
+"""Announcement of the firmware on its timestamps at the start."""
 
 PROTOCOL = (
     "protocol.c", "protocol.h", "reply.c", "commands.h", "monitor.c", "inference.c",

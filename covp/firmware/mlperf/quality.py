@@ -1,4 +1,4 @@
-"""`Quality`: how right the results are, as MLPerf Tiny counts it."""
+"""`Quality`: the accuracy metric of a model, as MLPerf Tiny defines it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _LONGEST = 200
 """Inferences of a chunk, where a file has no more: some seconds."""
 
 Subject = Build | Graph
-"""What computes: a build on an emulated core, or a graph by the reference."""
+"""Computing subject: a build on an emulated core, or a graph by the reference."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from covp.graph.graph import Graph
 from covp.runtime.jobs import open_jobs
 
 LABEL = "MLPerf-Tiny-style, emulated, not a submission"
-"""What has to stand beside all figures."""
+"""Label that must accompany all figures."""
 
 Advance = Callable[[str, int], None]
 _Measured = tuple[Performance, Build]

@@ -40,7 +40,7 @@ def io_lines(platform: Platform) -> tuple[int, int]:
 
 
 def io_bases(platform: Platform) -> tuple[int, int]:
-    """Bus addresses of the audio input and of the pins: behind the accelerators'."""
+    """Return the bus addresses of the audio input and of the pins: after the accelerators'."""
     base = platform.accelerators.base if platform.accelerators else 0x50000000
     return base + 0x40000, base + 0x41000
 

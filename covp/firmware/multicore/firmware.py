@@ -17,7 +17,7 @@ from covp.firmware.library import Library
 from covp.runtime.standalone import link_standalone
 
 NAME = "covp_platform.h"
-"""What C code includes."""
+"""Header that C code includes."""
 
 
 def platform_header(platform: Platform, core: str) -> str:

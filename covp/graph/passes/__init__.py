@@ -42,7 +42,7 @@ PASSES: tuple[Pass, ...] = (
     fuse_attention,
     separate_states,
 )
-"""In the order they run; each changes the graph in place and keeps its outputs to the bit.
+"""Passes in running order; each changes the graph in place and keeps its outputs to the bit.
 
 Only `fold_scales` changes results, those of float layers, by their rounding."""
 

@@ -25,7 +25,7 @@ from covp.graph.passes.axis_orders import (
 from covp.graph.passes.copy import copy_graph
 
 Choice = Callable[[Graph, Op, list[Op], Order], bool]
-"""Whether the transposes before an operator shall become one of that order after it."""
+"""Rule whether an operator's transposes before it become one of that order after it."""
 
 
 def remove_transposes(graph: Graph) -> None:
@@ -139,7 +139,7 @@ class _Sinking:
         self._made.setdefault((id(op.input(0)), _order(op)), op)
 
     def _sink(self, op: Op) -> bool:
-        """Compute on what is before the transposes, if there are such; whether that was done."""
+        """Compute on what is before the transposes, if any; return whether that was done."""
         positions = [p for p in data_positions(op) if op.inputs[p] is not None]
         found = [self._turned.get(id(op.inputs[p])) for p in positions]
         sources = [source for source in found if source is not None]

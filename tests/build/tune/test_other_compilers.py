@@ -25,7 +25,7 @@ from covp.build.tune.records import (
     structure_key,
     trial_file,
 )
-from covp.build.tune.taken_over import taken_over
+from covp.build.tune.taken_over import remeasure_candidates
 from covp.build.tune.tuner import Options, tune
 from covp.graph.graph import Graph, Op
 from covp.graph.passes import run_passes
@@ -159,7 +159,7 @@ def test_a_schedule_that_does_not_fit_is_skipped_and_said_once(
     append_trials(path, [trial(op, junk[0], "zig 0.17.2", 1)])
     other = Records([path])
     assert chosen(other, op, compiler="zig 0.17.2") == fast
-    assert taken_over(other, op, CORE, "zig 0.17.2")[0] == Schedule.parse(fast)
+    assert remeasure_candidates(other, op, CORE, "zig 0.17.2")[0] == Schedule.parse(fast)
 
 
 def test_records_do_not_change_under_a_process(
