@@ -51,7 +51,7 @@ from covp.firmware.mlperf.wake_word import build_wake_word, is_wake_word
     type=click.Choice(["performance", "energy"]),
     default="performance",
     show_default=True,
-    help="Mode of the runner; `energy` estimates energy, with the runner's interface board and monitor.",
+    help="Mode of the runner; `energy` estimates it with the runner's interface board and monitor.",
 )
 @click.option(
     "--card",

@@ -44,7 +44,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _classify(error: BaseException) -> tuple[int, str, str]:
-    """Exit status, kind and the line of an error."""
+    """Return exit status, kind and the line of an error."""
     if isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
         return INTERRUPTED, "Interrupted", "interrupted"
     if isinstance(error, click.ClickException):
@@ -63,7 +63,7 @@ def _classify(error: BaseException) -> tuple[int, str, str]:
 
 
 def _wrong_call(error: click.ClickException) -> str:
-    """click's message as one line."""
+    """Return click's message as one line."""
     text = _one_line(error.format_message()).rstrip(".")
     if isinstance(error, click.UsageError) and not text.endswith("?"):
         path = error.ctx.command_path if error.ctx else "covp"

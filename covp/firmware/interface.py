@@ -245,7 +245,7 @@ def _of_tensor(prefix: str, tensor: ProgramTensor) -> Iterator[str]:
 
 
 def describe(tensor: ProgramTensor) -> str:
-    """Name, type, shape and what a stored value means."""
+    """Return name, type, shape and what a stored value means, as text."""
     shape = "x".join(map(str, tensor.shape))
     text = f"{tensor.name}: {tensor.dtype.name} {shape}"
     if tensor.quantization is not None:

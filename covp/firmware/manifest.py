@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 
 
 def manifest(project: Project, files: Mapping[str, bytes]) -> str:
-    """``manifest.json``: sizes, figures, tensors, tool versions, the SHA-256 of every file.
+    """Return ``manifest.json``: sizes, figures, tensors, tool versions, SHA-256 of each file.
 
     Args:
         project: that is exported.

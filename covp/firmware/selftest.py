@@ -105,7 +105,7 @@ _PARTS_FRAMES = Template("""\
 
 
 def sample_files(program: Program, frames: Sequence[Frame]) -> Mapping[str, str]:
-    """``NAME_io.h``, the sample; ``NAME_selftest.h`` and ``.c``, its inferences.
+    """Return ``NAME_io.h``, the sample; ``NAME_selftest.h`` and ``.c``, its inferences.
 
     Args:
         program: the model.

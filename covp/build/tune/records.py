@@ -186,7 +186,7 @@ class Records:
 
 
 def _places(core: Core, device: str) -> list[tuple[str, str]]:
-    """Core and kind of device of the trials that count, the most telling first."""
+    """Return core and kind of device of the trials that count, the most telling first."""
     return [(core.key, device), *((name, "virtual") for name in (core.key, *core.like))]
 
 

@@ -102,7 +102,7 @@ class ModelSearch:
 
 
 def _features(points: Sequence[Schedule]) -> NDArray[np.float64]:
-    """Tile as one-hot, each knob's logarithm, its square, and products, apart for each tile."""
+    """Return tile as one-hot, each knob's logarithm, its square, and products, per tile."""
     tiles = sorted({point.tile for point in points})
     rows = []
     for point in points:

@@ -122,7 +122,7 @@ def tune(
     report: Report = lambda progress: None,
     records: Records | None = None,
 ) -> list[LayerResult]:
-    """Search; every trial is on disk at once, so an interrupted search has lost nothing.
+    """Run the search; each trial is on disk at once, so an interrupted search loses nothing.
 
     Args:
         graph: the model.

@@ -175,7 +175,7 @@ class Costs:
         return self._chosen[classes]
 
     def _spent(self, pipeline: Pipeline, chosen: _Chosen) -> Array:
-        """Return cycles of blocks."""
+        """Return the cycles of blocks."""
         if not chosen.places.size:
             return np.zeros(0)
         times = np.frombuffer(bytes(pipeline.times(chosen.native)), np.uint32)
@@ -231,7 +231,7 @@ def _counts(runs: Runs) -> tuple[int, int, int]:
 
 
 def classifier(model: ModelFile) -> Callable[[CodeItem], str]:
-    """Instruction to the name of its class, or of that which it is like; "" where it has none."""
+    """Return a function from instruction to its class, or that of a like one; "" for none."""
     rules: Sequence[Rule] = make_model("classes", model).rules
 
     def name_of(item: CodeItem) -> str:

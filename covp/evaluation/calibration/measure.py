@@ -101,7 +101,7 @@ def no_counter(platform: Platform, why: str) -> UsageError:
 
 
 def _cycles(platform: Platform, device: LowLevelDevice, entries: Entries, name: str) -> int:
-    """Return many rounds without few; a first run that is not counted warms caches up."""
+    """Return the cycles of many rounds minus few, after a run that warms caches up."""
     device.execute(entries.short, entries.end)
     spent = [device.execute(entry, entries.end).cycles for entry in (entries.short, entries.long)]
     few, many = spent

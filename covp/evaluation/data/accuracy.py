@@ -113,7 +113,7 @@ def first_inputs(data: Data, graph: Graph) -> list[Array]:
 
 
 def demand_labels(data: Data, graph: Graph) -> None:
-    """Hold that there are labels, and that samples and labels fit the model.
+    """Check that there are labels, and that samples and labels fit the model.
 
     Args:
         data: the samples; of their values only those of the first one are looked at.
@@ -142,7 +142,7 @@ def _given(data: Data, graph: Graph) -> tuple[Samples, Array | None, Judge]:
 
 
 def _parts(samples: Samples) -> list[tuple[int, int]]:
-    """Return samples that are run together."""
+    """Return parts of the samples that are run together."""
     longest = max(samples.windows(0, samples.count))
     size = max(1, _PART // longest)
     return [(n, min(n + size, samples.count)) for n in range(0, samples.count, size)]
@@ -180,7 +180,7 @@ def _scores(subject: Subject, answers: Answers) -> Scores:
 
 
 def _other_classes(a: Answers, b: Answers) -> int | None:
-    """Return samples with different classes; None: there are no classes."""
+    """Return how many samples have different classes; None: there are no classes."""
     if a.classes is None or b.classes is None:
         return None
     return int(np.sum(a.classes != b.classes))

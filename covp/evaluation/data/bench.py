@@ -144,7 +144,7 @@ class Bench(Closing):
 
 
 def _count_differences(a: Sequence[Array], b: Sequence[Array]) -> int:
-    """Return inferences of which some output is not the same bytes."""
+    """Return how many inferences have an output whose bytes differ."""
     return sum(
         any(x[n].tobytes() != y[n].tobytes() for x, y in zip(a, b, strict=True))
         for n in range(len(a[0]))

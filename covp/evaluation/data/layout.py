@@ -66,7 +66,7 @@ class Layout:
         return [Layout(tensor, bool(graph.states), axis, half) for tensor in graph.inputs]
 
     def count(self, shape: Shape, where: str) -> tuple[int, int]:
-        """Return samples in an array, and inferences of each.
+        """Return the number of samples in an array, and of inferences of each.
 
         The first axis is of samples. Dimensions of 1 of the input may be left out.
 
@@ -83,7 +83,7 @@ class Layout:
         return found
 
     def steps_of_one(self, shape: Shape, where: str) -> int:
-        """Return inferences of the only sample in an array, whose axis of samples may be left out.
+        """Return the inferences of an array's only sample, whose axis of samples may be left out.
 
         Args:
             shape, where: as for `count`.
@@ -107,7 +107,7 @@ class Layout:
         return (shape[0], steps) if steps else None
 
     def _steps(self, shape: Shape) -> int:
-        """Return inferences of each sample where samples are sequences; 0: they are not."""
+        """Return the inferences of each sample where samples are sequences; 0: they are not."""
         own = self.tensor.shape
         if not self.keeps_states or len(shape) < 2:
             return 0
@@ -121,7 +121,7 @@ class Layout:
         return rows // hop if is_stream and rows % hop == 0 else 0
 
     def inputs(self, values: Array, steps: int, where: str) -> Inputs:
-        """Return values of samples as inputs of the model.
+        """Convert values of samples to inputs of the model.
 
         Args:
             values: of samples, of a shape that `count` takes; floats are quantized.

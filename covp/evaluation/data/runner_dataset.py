@@ -136,7 +136,7 @@ def read_dataset(folder: Path, task: Task) -> Dataset:
 
 
 def _stimulus(folder: Path, words: Sequence[str], task: Task, where: str) -> Stimulus:
-    """Return one line of the labels."""
+    """Parse one line of the labels."""
     is_spectrum = task.kind == "spectrum"
     columns = f"file,classes,class{',window,stride' * is_spectrum}"
     if len(words) < (5 if is_spectrum else 3):

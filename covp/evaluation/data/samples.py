@@ -144,7 +144,7 @@ def _of_stimuli(stimuli: Sequence[Stimulus], task: Task, graph: Graph) -> Inputs
 
 
 def _of_folder(folder: Path, layouts: list[Layout]) -> Samples:
-    """Return one sample in each file."""
+    """Return the samples of a folder, one in each file."""
     if len(layouts) > 1:
         names = ", ".join(layout.tensor.name for layout in layouts)
         raise UsageError(

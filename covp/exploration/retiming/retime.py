@@ -115,7 +115,7 @@ def _columns(trace: RunTrace, values: Mapping[str, ArrayLike]) -> dict[str, Colu
 
 
 def _distinct(columns: Sequence[Column], count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return a design of each combination of values, and of each design its combination."""
+    """Return one design per combination of values, and each design's combination."""
     code = np.zeros(count, np.int64)
     for column in columns:
         values, place = np.unique(column, return_inverse=True)

@@ -209,7 +209,7 @@ def _of_file(location: Location, text: str) -> CovpError:
     hints = {
         "full": "make room and start again: what was stored stays, and the sweep goes on",
         "disk i/o": "make room or check the disk, and start again: what was stored stays",
-        "malformed": "start the sweep again to mend an index; else move it away to begin anew, or "
+        "malformed": "start the sweep again to fix an index; else move it away to begin anew, or "
         "try sqlite3's .recover",
         "not a database": "name another folder with -o, or move the file away",
         "unable to open": "the folder must be there and writable: name another with -o",

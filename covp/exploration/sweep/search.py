@@ -229,7 +229,7 @@ def _in_order(choices: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _sampler(how: Search) -> Any:
-    """Optuna's sampler of a name. Raises UsageError: a package that it needs is missing."""
+    """Return Optuna's sampler of a name. Raises UsageError: a package is missing."""
     samplers: Any = optuna.samplers
     if how.sampler == "random":
         return samplers.RandomSampler(seed=how.seed)

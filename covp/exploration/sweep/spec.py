@@ -124,9 +124,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     ] = ()
     constraints: Annotated[
         tuple[str, ...],
-        Meta(
-            description="Limits such as `ram_bytes <= 256K`; a design that breaks one is infeasible."
-        ),
+        Meta(description="Limits such as `ram_bytes <= 256K`; designs beyond are infeasible."),
     ] = ()
     search: Search = Search()
     data: Annotated[

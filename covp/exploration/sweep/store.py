@@ -269,7 +269,7 @@ class Store(Owned):
             yield connection
 
     def _found(self) -> tuple[int, int] | None:
-        """Device and number of the file that the path means now; None where there is none."""
+        """Return device and number of the file that the path means now; None: there is none."""
         if self.location.file is None:
             return None
         try:

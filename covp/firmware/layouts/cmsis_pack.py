@@ -18,7 +18,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 @layout("cmsis-pack")
 def cmsis_pack(project: Project) -> Files:
-    """``covp.NAME.pdsc`` with its files, and all of them as ``covp.NAME.VERSION.pack``."""
+    """Return ``covp.NAME.pdsc`` with its files, all of them in ``covp.NAME.VERSION.pack``."""
     name = project.library.name
     files: dict[str, str | bytes] = {
         **project.library.files,

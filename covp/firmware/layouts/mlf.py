@@ -17,7 +17,7 @@ _EPOCH = "1970-01-01 00:00:00Z"
 
 @layout("mlf")
 def mlf(project: Project) -> Files:
-    """``NAME.mlf.tar`` (TVM documentation, Model Library Format, version 7) and a README."""
+    """Return ``NAME.mlf.tar`` (TVM's Model Library Format, version 7) and a README."""
     name = project.library.name
     files: dict[str, str] = {"./metadata.json": json.dumps(_metadata(project), indent=2)}
     for path, text in project.library.files.items():

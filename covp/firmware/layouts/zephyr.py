@@ -23,7 +23,7 @@ _REPORT = """\
 
 @layout("zephyr")
 def zephyr(project: Project) -> Files:
-    """``zephyr/`` with what the build system reads; the self-test as a sample."""
+    """Return ``zephyr/`` with what the build system reads; the self-test as a sample."""
     name, upper = project.library.name, project.library.name.upper()
     sample = {
         **{f"src/{file}": text for file, text in project.sample.items()},

@@ -28,7 +28,7 @@ def mel(hertz: Array) -> Array:
 
 
 def band_weights() -> Array:
-    """Weight of each bin of the power spectrum in each band, shape (WINDOW / 2 + 1, BANDS).
+    """Return each bin's weight in each band, shape (WINDOW / 2 + 1, BANDS).
 
     Band i rises from edge i to edge i + 1 and falls to edge i + 2; the edges are equally far apart
     on the mel scale. The constant bin has no weight.

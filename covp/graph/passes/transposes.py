@@ -57,7 +57,7 @@ def transpose(source: Tensor, permutation: tuple[int, ...], name: str, index: in
 
 
 def _cost(graph: Graph) -> tuple[int, int]:
-    """Return elements that transposes move, and their number."""
+    """Return how many elements transposes move, and how many transposes there are."""
     orders = [op for op in graph.ops if op.kind == "TRANSPOSE"]
     moved = [op for op in orders if not moves_nothing(op.input(0).shape, _order(op))]
     return sum(op.output.size for op in moved), len(orders)

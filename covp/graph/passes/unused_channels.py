@@ -32,7 +32,7 @@ def remove_unused_channels(graph: Graph) -> None:
 
 
 def _read_channels(op: Op) -> Indices:
-    """Input channels with a weight that is not zero, filled up to whole words with others."""
+    """Return input channels with a nonzero weight, filled up to whole words with others."""
     weights = op.input(1).data
     assert weights is not None
     parameters = op.input(1).quantization
