@@ -230,7 +230,7 @@ def test_files_that_cannot_be_used(made: Build, tmp_path: Path) -> None:
     cases = [("pictures", None, "cat.png must be decoded first: write each sample"),
              ("short", None, r"has 3 bytes; a sample has 72 \(int8\) or 288 \(float32\)"),
              ("many", None, "but must be one sample"), ("text.npy", None, "holds no plain array"),
-             ("text.npz", None, "no archive"), ("pickled.npy", None, "holds no plain array"),
+             ("text.npz", None, "not an archive"), ("pickled.npy", None, "holds no plain array"),
              ("no.npy", None, "cannot be read"), ("x.npy", "words.txt", "words.txt:2: 'cat'"),
              ("x.npy", "ragged.csv", "ragged.csv:2: 1 numbers, not 2"),
              ("x.npy", "empty.csv", "has no labels"), ("x.npy", "no.txt", "no.txt: cannot be read"),
