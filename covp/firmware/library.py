@@ -1,4 +1,4 @@
-"""`Library`: a compiled model as a C library, with nothing global that does not bear its name."""
+"""`Library`: a compiled model as a C library; each global symbol is prefixed with its name."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _at_once(op: Op) -> int:
 
 
 def _widen(op: Op, is_each: Sequence[bool], samples: int) -> Op:
-    """Return the operator for so many samples one after the other along the first axis."""
+    """Return the operator for several samples, one after the other along the first axis."""
 
     def wide(tensor: Tensor) -> Tensor:
         return replace(tensor, shape=(tensor.shape[0] * samples, *tensor.shape[1:]))

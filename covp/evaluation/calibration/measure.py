@@ -93,7 +93,7 @@ def _source(platform: Platform, stop: Stop) -> Source:
 
 
 def no_counter(platform: Platform, why: str) -> UsageError:
-    """Return the error of a device that measures nothing; `why` goes on after "this device"."""
+    """Return the error of a device that measures nothing; `why` continues "this device"."""
     return UsageError(
         f"{platform.name}: this device {why}, so there is nothing to fit a timing model to; use "
         "--device rtl, or a board whose core counts cycles: Cortex-M3 and later, RISC-V with mcycle"

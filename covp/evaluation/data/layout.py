@@ -144,7 +144,7 @@ class Layout:
         return np.ascontiguousarray(np.moveaxis(whole, self.axis + 1, 1))
 
     def check_type(self, dtype: np.dtype[Any], where: str) -> None:
-        """Raise UsageError if values of this type are none of the input."""
+        """Raise UsageError if values of this type cannot be the input's."""
         tensor = self.tensor
         takes_floats = tensor.quantization is not None or tensor.dtype.kind == "f"
         if dtype != tensor.dtype and not (dtype.kind == "f" and takes_floats):

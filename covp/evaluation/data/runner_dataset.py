@@ -175,6 +175,6 @@ def _size(path: Path, where: str) -> int:
 
 
 def demand_finite(sample: bytes, stimulus: Stimulus) -> None:
-    """Raise UsageError if a sample of float32 has an infinity or what is no number."""
+    """Raise UsageError if a sample of float32 has an infinity or NaN."""
     if not np.isfinite(np.frombuffer(sample, np.dtype("<f4"))).all():
         raise UsageError(f"{stimulus.path}: has float32 values that are not finite")

@@ -48,7 +48,7 @@ class Floats:
     worst: float = 0.0
 
     def and_other(self, got: Array, wanted: Array, beyond: int) -> Floats:
-        """Return both this and a further tensor of which so many elements are beyond."""
+        """Add a further tensor, of which ``beyond`` elements are not within the tolerance."""
         same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
         return Floats(
             self.elements + wanted.size,

@@ -15,7 +15,7 @@ _SECONDS = 2.0
 _FIRST = 4
 """Points of a group's first batch."""
 _GROWTH = 8
-"""A batch has at most so many times the points of the one before."""
+"""Largest factor between the points of a batch and those of the one before."""
 _LARGEST = 10_000
 
 

@@ -101,7 +101,7 @@ def _figures(designs: Retimed, count: int) -> list[Figures]:
 
 
 def _repeat(column: Any, count: int) -> list[Any]:
-    """Return the values of so many designs; one where they do not differ."""
+    """Return the values of ``count`` designs; a single one is repeated."""
     if column is None:
         return [None] * count
     values: list[Any] = column.tolist()

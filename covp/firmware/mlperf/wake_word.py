@@ -34,7 +34,7 @@ _SOURCES = (
 
 
 def io_lines(platform: Platform) -> tuple[int, int]:
-    """Return the interrupt lines of the audio input and of the pins: behind the accelerators'."""
+    """Return the interrupt lines of the audio input and of the pins: after the accelerators'."""
     first = (platform.accelerators.irq or 0) if platform.accelerators else 0
     return first + 4, first + 5
 

@@ -110,7 +110,7 @@ class Rewriter:
         return self._buffers[key]
 
     def _buffer(self, tensor: Tensor, made: Tensor, rows: Rows, count: int) -> Tensor:
-        """Return a state with so many rows, after the new ones were put into it."""
+        """Return the last ``count`` rows, kept in a state, after the new ones were put into it."""
         producer = self.graph.producer(tensor)
         name = self._unused_name(f"{producer.name if producer else 'input'}_rows", count)
         before = replace(with_rows(tensor, rows, count), name=f"{name}_before")

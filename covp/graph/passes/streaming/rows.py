@@ -97,6 +97,6 @@ def slide(op: Op, rows: Rows, reach: Reach, axis: int, hop: int) -> tuple[int, i
 
 
 def with_rows(tensor: Tensor, rows: Rows, count: int) -> Tensor:
-    """Return a tensor with so many rows."""
+    """Return a tensor with ``count`` rows."""
     shape = (*tensor.shape[: rows.axis], count, *tensor.shape[rows.axis + 1 :])
     return replace(tensor, shape=shape)
