@@ -65,7 +65,7 @@ class Records:
     def __init__(self, paths: Iterable[Path], shipped: Iterable[Path] = ()) -> None:
         self._unread = [(path, read_shipped) for path in shipped]
         self._unread += [(path, read_trials) for path in paths]
-        self._open_records: set[str] = set()
+        self._opened: set[str] = set()
         # by core, device and layer_key or structure_key
         self._groups: dict[tuple[str, str, str], _Group] = {}
         # what may have been changed by hand: the file of a layer, core and compiler
@@ -82,9 +82,9 @@ class Records:
 
     def open(self, *cores: str) -> None:
         """Read the files of these cores now; without arguments, all."""
-        if cores and self._open_records.issuperset(cores):
+        if cores and self._opened.issuperset(cores):
             return
-        self._open_records.update(cores)
+        self._opened.update(cores)
         wanted = [e for e in self._unread if not cores or _core_of(e[0]) in {*cores, ""}]
         self._unread = [entry for entry in self._unread if entry not in wanted]
         for path, read in wanted:

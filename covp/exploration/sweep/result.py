@@ -54,7 +54,7 @@ class SweepResult:
 
     @cached_property
     def front(self) -> list[Row]:
-        """For each model, the feasible rows that no other row beats in all objectives.
+        """Feasible rows of each model that no other row beats in all objectives.
 
         Without objectives in the sweep, those of the fewest cycles.
         """
