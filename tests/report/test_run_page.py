@@ -234,7 +234,9 @@ def test_the_folder_of_a_sweep_is_an_input(
     folder, page = tmp_path / "swept", tmp_path / "s.html"
     folder.mkdir()
     assert report(folder, "-o", page) == 2
-    assert "swept: no sweep found; `covp sweep FILE.yaml -o` makes one" in capsys.readouterr().err
+    assert (
+        "swept: there is no sweep; `covp sweep FILE.yaml -o` makes one" in capsys.readouterr().err
+    )
     given = {"models": ["toycar"], "platforms": ["riscv32"], "accelerators": [[], ["gemm"]]}
     rows = sweep(given | {"search": {"kind": "grid", "objectives": ["cycles"]}}, folder).rows
     assert report(folder, "--label", "nightly", "-o", page) == 0
