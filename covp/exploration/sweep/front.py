@@ -13,7 +13,7 @@ from covp.exploration.sweep.spec import GREATER_IS_BETTER
 
 
 def costs(rows: Sequence[Row], objectives: Sequence[str]) -> NDArray[np.float64]:
-    """(rows, objectives): what is to become small; infinite where a figure is not known.
+    """Return the costs to minimize, (rows, objectives); infinite where a figure is unknown.
 
     Args:
         rows: with or without figures.
@@ -26,7 +26,7 @@ def costs(rows: Sequence[Row], objectives: Sequence[str]) -> NDArray[np.float64]
 
 
 def pareto_front(rows: Sequence[Row], objectives: Sequence[str]) -> list[int]:
-    """The numbers of the rows on the front, by model one front, in the order of the rows.
+    """Return the numbers of the rows on the front, by model one front, in the order of the rows.
 
     A row is on it where no other one of its model is as good in all objectives and better in one.
     A figure that is not known counts as the worst; rows that have none are on no front.

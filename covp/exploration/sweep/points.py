@@ -44,7 +44,7 @@ class Point:
     key: str = ""
 
     def like(self, vary: tuple[tuple[str, Value], ...]) -> Point:
-        """The point with these values alone; nothing that has a row."""
+        """Return the point with these values alone, without what has a row."""
         return replace(self, vary=vary, key="")
 
     @property
@@ -53,7 +53,7 @@ class Point:
         return dict(self.vary)
 
     def row(self, figures: Mapping[str, Any]) -> Row:
-        """A row of the point.
+        """Return a row of the point.
 
         Args:
             figures: the columns of `Row` that do not follow from the point.
@@ -137,5 +137,5 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_ok(self) -> bool:
-        """Whether there are figures."""
+        """True if there are figures."""
         return self.status == "ok"

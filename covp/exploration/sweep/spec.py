@@ -28,7 +28,7 @@ _Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which designs of the space are evaluated."""
+    """Selection of the designs of the space that are evaluated."""
 
     kind: Annotated[
         Kind,
@@ -39,9 +39,9 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     ] = "grid"
     points: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="How many designs (random; optuna: of each model)."),
+        Meta(description="Number of designs (random; optuna: of each model)."),
     ] = None
-    seed: Annotated[int, Meta(ge=0, description="Of the choice (random, optuna).")] = 0
+    seed: Annotated[int, Meta(ge=0, description="Seed of the choice (random, optuna).")] = 0
     objectives: Annotated[
         tuple[Figure, ...],
         Meta(
@@ -49,7 +49,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
             "downwards. The Pareto front is of them."
         ),
     ] = ()
-    sampler: Annotated[Sampler, Meta(description="Of Optuna.")] = "nsga2"
+    sampler: Annotated[Sampler, Meta(description="Sampler of Optuna.")] = "nsga2"
 
 
 class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -62,7 +62,7 @@ class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     labels: Annotated[
         str | dict[str, str] | None,
         Meta(
-            description="What is right for each sample; or one file for each model. Folders of "
+            description="Ground truth per sample; or one file for each model. Folders of "
             "MLPerf Tiny's runner have their own."
         ),
     ] = None
@@ -78,7 +78,7 @@ class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     ] = None
 
     def of(self, model: str) -> Data | None:
-        """Those of a model; None: it has none."""
+        """Return the samples of a model; None: it has none."""
         samples, labels = (
             each.get(model) if isinstance(each, dict) else each
             for each in (self.samples, self.labels)
@@ -124,13 +124,13 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     ] = ()
     constraints: Annotated[
         tuple[str, ...],
-        Meta(description="Such as `ram_bytes <= 256K`; what breaks one is not feasible."),
+        Meta(description="Limits such as `ram_bytes <= 256K`; designs beyond are infeasible."),
     ] = ()
     search: Search = Search()
     data: Annotated[
-        Samples | None, Meta(description="What the columns accuracy and mean_error are found on.")
+        Samples | None, Meta(description="Samples for the columns accuracy and mean_error.")
     ] = None
-    seed: Annotated[int, Meta(ge=0, description="Of the random inputs.")] = 0
+    seed: Annotated[int, Meta(ge=0, description="Seed of the random inputs.")] = 0
 
     @property
     def limits(self) -> tuple[Constraint, ...]:
@@ -138,12 +138,12 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return tuple(Constraint.read(text, get_args(Figure)) for text in self.constraints)
 
     def axes(self) -> dict[str, tuple[Value, ...]]:
-        """The values of each varied parameter, without repetition, by its name."""
+        """Return the values of each varied parameter, without repetition, by its name."""
         return {name: values_of(given) for name, given in sorted(self.vary.items())}
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the file, for editors."""
+    """Return the JSON Schema of the file, for editors."""
     draft = "https://json-schema.org/draft/2020-12/schema"
     found: dict[str, Any] = json.loads(msgspec.json.encode(msgspec.json.schema(Spec)))
     return {"$schema": draft, "title": "covp sweep", **found}
