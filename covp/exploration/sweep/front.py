@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.base.pareto import front
-from covp.exploration.sweep.points import Row
-from covp.exploration.sweep.spec import GREATER_IS_BETTER
+from covp.exploration.sweep.points import FIGURES, Row
 
 
 def costs(rows: Sequence[Row], objectives: Sequence[str]) -> NDArray[np.float64]:
@@ -19,7 +18,7 @@ def costs(rows: Sequence[Row], objectives: Sequence[str]) -> NDArray[np.float64]
         rows: with or without figures.
         objectives: columns of `Row`.
     """
-    signs = np.array([-1.0 if name in GREATER_IS_BETTER else 1.0 for name in objectives])
+    signs = np.array([FIGURES[name].sign for name in objectives])
     given = [[getattr(row, name) for name in objectives] for row in rows]
     found = np.array(given, dtype=np.float64).reshape(len(rows), len(signs))  # None becomes NaN
     return np.where(np.isnan(found), np.inf, found * signs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -16,8 +16,9 @@ from covp.base.yaml_files import read_yaml
 from covp.chip.cores import is_core_path, timing_file
 from covp.errors import UsageError, near_misses
 from covp.exploration.sweep.constraints import Constraint
+from covp.exploration.sweep.points import FIGURES
 from covp.exploration.sweep.ranges import values_of
-from covp.exploration.sweep.spec import Figure, Samples, Spec
+from covp.exploration.sweep.spec import Samples, Spec
 
 _LONGEST = 300
 _NUMBER = re.compile(r"[+-]?\d[\d_]*(\.\d*)?([eE][+-]?\d+)?")
@@ -90,7 +91,7 @@ def _problems(spec: Spec) -> Iterator[str]:
     search = spec.search
     for position, text in enumerate(spec.constraints):
         try:
-            Constraint.read(text, get_args(Figure))
+            Constraint.read(text, FIGURES)
         except ValueError as error:
             yield f"constraints[{position}]: {error}"
     for name, given in spec.vary.items():

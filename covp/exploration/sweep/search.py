@@ -18,9 +18,9 @@ from covp.errors import UsageError
 from covp.exploration.sweep.batches import binary
 from covp.exploration.sweep.constraints import Constraint
 from covp.exploration.sweep.execute import Execution, Tell, Workers, silent
-from covp.exploration.sweep.points import Point, Row
+from covp.exploration.sweep.points import FIGURES, Point, Row
 from covp.exploration.sweep.space import Space
-from covp.exploration.sweep.spec import GREATER_IS_BETTER, Search
+from covp.exploration.sweep.spec import Search
 from covp.exploration.sweep.store import Store
 
 _BATCH = 10
@@ -75,7 +75,8 @@ class Searcher:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._study = optuna.create_study(
             directions=[
-                "maximize" if name in GREATER_IS_BETTER else "minimize" for name in self._objectives
+                "maximize" if FIGURES[name].better == "more" else "minimize"
+                for name in self._objectives
             ],
             sampler=_sampler(how),
         )
@@ -226,6 +227,10 @@ def _in_order(choices: Sequence[Any]) -> tuple[Any, ...]:
     if all(isinstance(choice, (int, float)) for choice in choices):
         return tuple(sorted(choices))
     return tuple(choices)
+
+
+def _direction(name: str) -> str:
+    return "maximize" if FIGURES[name].better == "more" else "minimize"
 
 
 def _sampler(how: Search) -> Any:

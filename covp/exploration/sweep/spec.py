@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -14,16 +14,15 @@ from covp.base.request import Objective, Toolchain
 from covp.evaluation.data import Data
 from covp.evaluation.data.quality import Place
 from covp.exploration.sweep.constraints import Constraint
+from covp.exploration.sweep.points import FIGURES
 from covp.exploration.sweep.ranges import Range, values_of
 
 Kind = Literal["grid", "list", "random", "optuna"]
 Sampler = Literal["nsga2", "nsga3", "tpe", "gp", "random"]
-Figure = Literal[
-    "instructions", "cycles", "seconds", "waiting", "energy_j", "area_um2",
-    "flash_bytes", "ram_bytes", "arena_bytes", "mac_coverage", "accuracy", "mean_error",
-]  # fmt: skip
-"""The columns that a search can improve and a constraint can limit."""
-GREATER_IS_BETTER = frozenset({"mac_coverage", "accuracy"})
+if TYPE_CHECKING:
+    FigureName = str
+else:
+    FigureName = Literal[tuple(FIGURES)]
 _Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
@@ -43,7 +42,7 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     ] = None
     seed: Annotated[int, Meta(ge=0, description="Seed of the choice (random, optuna).")] = 0
     objectives: Annotated[
-        tuple[Figure, ...],
+        tuple[FigureName, ...],
         Meta(
             description="Columns to improve: mac_coverage and accuracy upwards, all others "
             "downwards. The Pareto front is of them."
@@ -135,7 +134,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     @property
     def limits(self) -> tuple[Constraint, ...]:
         """The constraints, read."""
-        return tuple(Constraint.read(text, get_args(Figure)) for text in self.constraints)
+        return tuple(Constraint.read(text, FIGURES) for text in self.constraints)
 
     def axes(self) -> dict[str, tuple[Value, ...]]:
         """Return the values of each varied parameter, without repetition, by its name."""
