@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 
 def front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which points are not dominated.
+    """Return which points are not dominated.
 
     Args:
         costs: (points, objectives), less is better. A NaN, a figure that is not known, counts as
@@ -34,7 +34,7 @@ def front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _two(ordered: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """In the order of the first objective each one on the front has a new least last one."""
+    """Return the front of two objectives: in the order of the first, each new least last one."""
     last = ordered[:, -1]
     better = last < np.minimum.accumulate(np.concatenate([[np.inf], last]))[:-1]
     better[:1] = True  # infinite too

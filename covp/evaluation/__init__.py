@@ -1,4 +1,4 @@
-"""From a model to checked figures, cut where people stop: `build`, `run`, `compare`.
+"""Checked figures of a model, cut where people stop: `build`, `run`, `compare`.
 
 `build` compiles, a `Runner` loads what was built and runs it (`run`: once), `compare` sets the
 core alone beside core and accelerators, `survey` tries a model on several platforms. The command

@@ -68,13 +68,13 @@ def _cost(entry: LayerProfile) -> int:
 
 
 def _is_float(entry: LayerProfile, ops: Mapping[str, Op]) -> bool:
-    """Whether a layer computes floats of floats."""
+    """Return whether a layer computes floats of floats."""
     kinds = [output.dtype.kind for output in entry.layer.outputs]
     return bool(kinds) and all(kind == "f" for kind in kinds) and not _is_conversion(entry, ops)
 
 
 def _is_conversion(entry: LayerProfile, ops: Mapping[str, Op]) -> bool:
-    """Whether a layer makes floats of integers, or the reverse."""
+    """Return whether a layer makes floats of integers, or the reverse."""
     op = ops.get(entry.layer.name)
     first = op.inputs[0] if op and op.inputs else None
     made = entry.layer.outputs
@@ -138,7 +138,7 @@ def _how(entry: LayerProfile, ops: Mapping[str, Op]) -> str:
 
 
 def _is_dynamic(layers: Sequence[LayerProfile]) -> bool:
-    """Whether activations are quantized by their range in each inference.
+    """Return whether activations are quantized by their range in each inference.
 
     Their products are the only ones whose sums leave a layer as int32.
     """
@@ -167,7 +167,7 @@ def _dynamic(program: Program, profile: Profile) -> Iterator[Advice]:
 
 
 def _ports(program: Program, profile: Profile) -> Iterator[Advice]:
-    """What limits each accelerator: its memory port or its multipliers."""
+    """Yield what limits each accelerator: its memory port or its multipliers."""
     total = sum(map(_cost, profile.layers))
     for unit in program.accelerators:
         own = [e.offload for e in profile.layers if e.offload and e.target == unit.name]

@@ -32,13 +32,13 @@ class AreaEstimate:
 
 
 def estimate_areas(program: Program) -> list[AreaEstimate]:
-    """Of those accelerators that state their size and the area of its parts."""
+    """Return the areas of the accelerators that state their size and its parts' area."""
     found = (estimate_area(unit.backend) for unit in program.accelerators)
     return [area for area in found if area is not None]
 
 
 def estimate_area(unit: AcceleratorBackend) -> AreaEstimate | None:
-    """Of an accelerator; None where it does not state its size or the area of its parts."""
+    """Return the area of an accelerator; None where it does not state what it takes."""
     area, size = unit.unit_area(), unit.hardware_size()
     if area is None or size is None:
         return None

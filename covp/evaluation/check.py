@@ -94,7 +94,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Check:
-    """How much was compared with the reference, and the first difference.
+    """The extent of a comparison with the reference, and the first difference.
 
     Attributes:
         level: that was requested.
@@ -121,7 +121,7 @@ class Check:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found that no documented rule allows."""
+        """True if nothing was found that no documented rule allows."""
         return self.mismatch is None and (self.source is None or self.source.holds)
 
     @property
@@ -210,7 +210,7 @@ class _Comparison:
     def _compare_states(
         self, module: HostedGraph, sample: Sample, wanted: Mapping[str, NDArray[Any]]
     ) -> None:
-        """What the inference left for the next one.
+        """Compare the states that the inference left for the next one.
 
         Args:
             wanted: of `lowered_tensors`.

@@ -56,7 +56,7 @@ class Comparison:
 
     @property
     def matches_reference(self) -> bool:
-        """Whether both computed what the reference computes."""
+        """True if both computed what the reference computes."""
         return self.alone.matches_reference and self.accelerated.matches_reference
 
     def record(self) -> CompareRow:
@@ -87,7 +87,7 @@ class Comparison:
 
 
 def share_text(share: float | None) -> str:
-    """Of the multiply-accumulates that accelerators report, in a table."""
+    """Return the share of multiply-accumulates on accelerators as a table's cell."""
     return "not reported" if share is None else f"{share:.0%}"
 
 

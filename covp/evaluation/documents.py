@@ -78,7 +78,7 @@ class EnergyPartRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EnergyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the energy comes from.
+    """The origin of the energy.
 
     Attributes:
         kind: `estimated`, whatever the cycles are
@@ -98,7 +98,7 @@ class EnergyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CoreRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a core can do in a cycle at most.
+    """The peak of a core in a cycle.
 
     Attributes:
         name: as in platform files
@@ -116,7 +116,7 @@ class CoreRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnitRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What an accelerator can do in a cycle at most.
+    """The peak of an accelerator in a cycle.
 
     Attributes:
         name: of the instance
@@ -179,7 +179,7 @@ class DeviationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """How the reference compares with the model file as it is.
+    """The comparison of the reference with the model file as it is.
 
     Attributes:
         oracle: such as `onnxruntime 1.32`
@@ -227,7 +227,7 @@ class MismatchRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """How much was compared with the reference.
+    """The extent of the comparison with the reference.
 
     Attributes:
         level: `none`, `output` (of the measured inference), `layers`, or `source`: layers, and
@@ -293,7 +293,7 @@ class RegionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverlapRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """How core and units work at the same time.
+    """The work of core and units at the same time.
 
     Attributes:
         alone_cycles: of the layers one after the other, each unit waited for at once
@@ -315,7 +315,7 @@ class OverlapRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What an inference of a stream takes.
+    """The cost of an inference of a stream.
 
     Attributes:
         axis: of time in the input
@@ -707,7 +707,7 @@ class CompareRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compare(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="covp.compare/1"):
-    """What ``covp compare --json`` prints of one platform.
+    """The output of ``covp compare --json`` for one platform.
 
     Attributes:
         rows: one row per model
@@ -754,7 +754,7 @@ class SurveyRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="covp.survey/1"):
-    """What ``covp compare --json`` prints of several platforms.
+    """The output of ``covp compare --json`` for several platforms.
 
     Attributes:
         accelerators: as given to `-a`
@@ -798,7 +798,7 @@ class CheckedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="covp.check/1"):
-    """What ``covp check --json`` prints.
+    """The output of ``covp check --json``.
 
     Attributes:
         passed: the exit status is 0

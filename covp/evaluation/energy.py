@@ -67,7 +67,7 @@ class Energy:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """With the least and with the greatest published figures; None where each has only one.
+        """Energy with the least and the greatest published figures; None: each has only one.
 
         The error of the cycles is not in them.
         """
@@ -128,7 +128,7 @@ def _asleep(program: Program, profile: Profile) -> int:
 
 
 def _unit_parts(unit: AcceleratorInstance, own: list[LayerProfile]) -> list[EnergyPart] | str:
-    """Of a unit that did ``own`` layers, or why it is not known."""
+    """Return the parts of a unit that did ``own`` layers, or why they are not known."""
     if not own:
         return []
     energy = unit.backend.unit_energy()

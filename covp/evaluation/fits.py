@@ -111,7 +111,7 @@ class Placing:
 
     @property
     def fits(self) -> bool:
-        """Whether it runs there within the budget."""
+        """True if it runs there within the budget."""
         return self.short is None
 
     @property
@@ -200,7 +200,7 @@ def fits(
 
 
 def order(found: Sequence[Placing]) -> list[Placing]:
-    """Those that fit first, each part by the first limit; by time without one.
+    """Return those that fit first, each part by the first limit; by time without one.
 
     Args:
         found: of one model or several, whose rows stay together.

@@ -56,7 +56,7 @@ def _compared(run: Run) -> tuple[object, ...]:
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What became of one run.
+    """The outcome of one run's check.
 
     Attributes:
         now: the run; None where only the baseline has it.
@@ -151,7 +151,7 @@ def _problems(
 
 
 def _worsening(name: str, before: float, now: float) -> float:
-    """By how much a figure is worse, as a share; at most 0 where it is not."""
+    """Return by how much a figure is worse, as a share; at most 0 where it is not."""
     if name == "offload":
         return before - now
     if before == 0:

@@ -61,7 +61,7 @@ def renewed(result: Evaluation) -> Build | None:
 
 
 def _is_aged(op: Op, trial: Trial, spent: int | None, chosen: RecordedSchedules) -> bool:
-    """Whether a layer's record does not hold here, or says nothing about this compiler.
+    """Return whether a layer's record does not hold here, or is of another compiler.
 
     The cost of a schedule that was tuned for other weights depends on them: nothing to compare.
     """

@@ -74,7 +74,7 @@ class ChangedValue:
 
     @property
     def is_cause(self) -> bool:
-        """Whether it is of what the figures depend on, not one of them."""
+        """True if it is of what the figures depend on, not one of them."""
         return self.key.startswith(_CAUSES)
 
 

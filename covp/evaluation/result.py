@@ -100,12 +100,12 @@ class Evaluation:
 
     @property
     def program(self) -> Program:
-        """What ran."""
+        """The program that ran."""
         return self.build.program
 
     @property
     def platform(self) -> Platform:
-        """What the program is for."""
+        """The platform that the program is for."""
         return self.build.platform
 
     @property
@@ -115,12 +115,12 @@ class Evaluation:
 
     @property
     def source(self) -> str:
-        """Where the model comes from, see `covp.graph.graph.Graph`."""
+        """Origin of the model, see `covp.graph.graph.Graph`."""
         return self.build.source
 
     @property
     def matches_reference(self) -> bool:
-        """Whether all that was compared is what the reference computes."""
+        """True if all that was compared is what the reference computes."""
         return self.mismatches == 0 and self.check.holds
 
     @property
@@ -143,7 +143,7 @@ class Evaluation:
 
     @property
     def energy(self) -> Energy | str | None:
-        """Of the inference, estimated; or why not, see `covp.evaluation.energy.estimate_energy`."""
+        """Estimated energy of the inference, or why there is none: see `estimate_energy`."""
         return estimate_energy(self.program, self.profile)
 
     @property
@@ -160,7 +160,7 @@ class Evaluation:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should know, one line each: of compiler, schedules and wrong estimates."""
+        """Lines that the user should read: of compiler, schedules and wrong estimates."""
         return (
             *self.program.warnings,
             *self.build.notes,
@@ -169,7 +169,7 @@ class Evaluation:
 
     @property
     def advice(self) -> tuple[Advice, ...]:
-        """What the run shows that its user can change, the dearest first."""
+        """Things that the run shows and its user can change, the dearest first."""
         return advice(self.program, self.profile, self.memory, self.build.options.optimize)
 
     def record(self) -> Run:
@@ -267,7 +267,7 @@ def _copy(kind: type[S], value: Any, **further: Any) -> S:
 
 
 class _Layers:
-    """What the layers of a program take and make, beside what they cost."""
+    """Layers of a program with what they take and make, beside what they cost."""
 
     def __init__(self, program: Program, memory_map: MemoryMap) -> None:
         self._graph = program.lowered or program.graph

@@ -51,7 +51,7 @@ from covp.runtime.session import Session
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a run is to tell beside the figures that every run has; the device has to know it.
+    """Figures that a run is to give beside the usual ones; the device has to know them.
 
     Attributes:
         functions: cycles by cause of each function; those of the layers are always there.
@@ -158,14 +158,14 @@ class Runner(Closing):
         )
 
     def _recording(self) -> AbstractContextManager[Any]:
-        """Of the waveform that is wanted."""
+        """Record the waveform that is wanted."""
         waves, wave = self.session.device.abilities.waves, self.wanted.wave
         if wave is None or waves is None:
             return nullcontext()
         return waves.recording(wave, _phase_of(self.wanted.wave_layer, self.build.program))
 
     def _timeline(self) -> AbstractContextManager[Any]:
-        """Of the timeline that is wanted."""
+        """Record the timeline that is wanted."""
         timeline = self.session.device.abilities.timeline
         if timeline is None or not (self.wanted.timeline or self.wanted.accesses):
             return nullcontext()
@@ -215,7 +215,7 @@ def run(
 
 
 def level_of(options: RunOptions) -> Level:
-    """How much a run checks. Raises UsageError: not by layers, as other options need it."""
+    """Return how much a run checks. Raises UsageError where other options need layers."""
     strictly = options.sanitize or options.ubsan
     check = "layers" if strictly and options.check is None else options.check
     level = checked_level(check, options.device)

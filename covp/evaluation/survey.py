@@ -52,7 +52,7 @@ class Trial:
 
     @property
     def fits(self) -> bool:
-        """Whether the model can run there."""
+        """True if the model can run there."""
         return self.result is not None
 
     @property

@@ -89,7 +89,7 @@ class Buffer:
 
     @property
     def value_bytes(self) -> bytes:
-        """For each byte 1 if it is part of a value, else 0; b"" if all are."""
+        """Mask of the bytes that are part of a value: 1 or 0 each; b"" if all are."""
         return bytes_of_members(self.array.dtype) * self.array.size
 
     @property

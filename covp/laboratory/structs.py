@@ -66,7 +66,7 @@ class Struct(Buffer):
 
     @property
     def value_bytes(self) -> bytes:
-        """For each byte 1 if `fetch` reads a member there, else 0."""
+        """Mask of the bytes of which `fetch` reads a member: 1 or 0 each."""
         found = bytearray(self.layout.bytes)
         _mark(self.layout, found, 0)
         return bytes(found)

@@ -97,7 +97,7 @@ def _compared(objective: Objective, value: float, other: float, name: str) -> st
 
 
 def _enough(rows: Sequence[Row], found: Row, objective: Objective) -> Iterator[str]:
-    """Which parameters' greater values bring nothing more, all else as in the best point."""
+    """Yield the parameters whose greater values bring nothing, all else as in the best."""
     for name in found.get("vary") or {}:
         line = _line(rows, found, name)
         points = [(row["vary"][name], float(row[objective.name])) for row in line]
@@ -118,7 +118,7 @@ def _enough(rows: Sequence[Row], found: Row, objective: Objective) -> Iterator[s
 
 
 def _line(rows: Sequence[Row], found: Row, name: str) -> list[Row]:
-    """Those that are as a point in all but one parameter, by its value."""
+    """Return the points that are as one in all but a parameter, by its value."""
 
     def but_one(row: Row) -> Any:
         own = tuple(designs.factor(row, factor) for factor in designs.FACTORS)

@@ -1,4 +1,4 @@
-"""What a point of a sweep is: its set-up, its parameters, what it shares with other points."""
+"""Designs, the points of a sweep: set-up, parameters, what they share with others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parameters(rows: Sequence[Row]) -> list[str]:
 
 
 def identity(row: Row) -> tuple[Any, ...]:
-    """What a point is without regard to versions; the same in another sweep and in any order."""
+    """Return what a point is without versions; the same in another sweep and any order."""
     vary = row.get("vary") or {}
     own = tuple(factor(row, name) or "" for name in FACTORS)
     return (*own, tuple(sorted((name, str(value)) for name, value in vary.items())))
@@ -77,7 +77,7 @@ def _short_names(names: Iterable[str]) -> dict[str, str]:
 
 
 def ordered(rows: Sequence[Row]) -> list[Row]:
-    """By what they are, numbers by size: so that every report of the same rows is the same."""
+    """Return rows by what they are, so that every report of the same ones is the same."""
 
     def key(row: Row) -> Any:
         vary = row.get("vary") or {}

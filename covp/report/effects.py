@@ -26,7 +26,7 @@ _OWN = [name for name in FACTORS if name != "model"]
 
 @dataclass(frozen=True)
 class Effect:
-    """What one parameter does to one objective.
+    """The effect of one parameter on one objective.
 
     Attributes:
         group: the points it was computed from: a model, or one of its set-ups.
@@ -50,7 +50,7 @@ class Effect:
 
 
 def effects(rows: Sequence[Row], objectives: Sequence[Objective]) -> list[Effect]:
-    """Of each model, and of each of its set-ups that has parameters of its own.
+    """Return the effects for each model, and for set-ups with parameters of their own.
 
     Args:
         rows: any points; those that failed are left out.
@@ -71,7 +71,7 @@ def effects(rows: Sequence[Row], objectives: Sequence[Objective]) -> list[Effect
 
 
 def is_grid(columns: Sequence[Sequence[Hashable]]) -> bool:
-    """Whether every combination of the parameters' values is there, all equally often.
+    """Return whether every combination of the parameters' values is there, equally often.
 
     Args:
         columns: of each parameter its value at each point.

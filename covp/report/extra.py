@@ -1,4 +1,4 @@
-"""What the extra ``report`` installs, imported when it is used; a missing one is one line."""
+"""Packages of the extra ``report``, imported when used; a missing one is one line."""
 
 from __future__ import annotations
 

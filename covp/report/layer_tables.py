@@ -63,13 +63,13 @@ def _made(layer: LayerRecord) -> Row:
 
 
 def _used_parts(run: Run) -> list[str]:
-    """Those that any layer has; a run on the core alone has one, which is its cycles."""
+    """Return the parts that any layer has; on the core alone one, which is its cycles."""
     seen = {part for _, cost in rows(run) for part, cycles in parts(cost).items() if cycles}
     return [part for part in PARTS if part in seen] if len(seen) > 1 else []
 
 
 def work_table(run: Run) -> Table:
-    """What each layer computes and takes."""
+    """Return the table of what each layer computes and takes."""
     columns = [
         Column("layer"),
         Column("shape", "of the output"),
@@ -101,7 +101,7 @@ def work_table(run: Run) -> Table:
 
 
 def _energy_unit(run: Run) -> str:
-    """With how sure it is: the section on energy has the span of published figures."""
+    """Return the unit with how sure it is: the section on energy has the span."""
     if run.energy_source is None:
         return "µJ"
     return "µJ, unchecked" if run.energy_source.low_j is None else "µJ, see Energy"

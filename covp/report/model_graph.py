@@ -68,7 +68,7 @@ class ModelGraph:
 
 
 def edges(layers: list[LayerRecord]) -> list[Edge]:
-    """From which layer's place to which; the order alone where a document has no inputs."""
+    """Return edges between layers' places; the order alone where inputs are not known."""
     if any(layer.inputs is None for layer in layers):
         return [(i, i + 1) for i in range(len(layers) - 1)]
     found: list[Edge] = []
@@ -81,7 +81,7 @@ def edges(layers: list[LayerRecord]) -> list[Edge]:
 
 
 def lanes(found: list[Edge]) -> dict[Edge, int]:
-    """Of each edge its lane beside the boxes, so that none cross along it; 0: straight down."""
+    """Return each edge's lane beside the boxes, so that none cross; 0: straight down."""
     taken: list[Edge] = []
     lane: dict[Edge, int] = {}
     for edge in sorted(found, key=lambda one: (one[1] - one[0], one)):

@@ -72,7 +72,7 @@ def costs(rows: Sequence[Row], objectives: Sequence[Objective]) -> NDArray[np.fl
 
 
 def objectives_of(rows: Sequence[Row]) -> list[Objective]:
-    """Those that differ among the rows that worked, in the order of `OBJECTIVES`.
+    """Return those that differ among the rows that worked, in the order of `OBJECTIVES`.
 
     Where all points have one clock time says nothing beside cycles; else time is what counts.
     """
@@ -95,7 +95,7 @@ HARDLY = 0.02
 
 
 def hardly_vary(rows: Sequence[Row], objectives: Sequence[Objective]) -> list[Objective]:
-    """Those of which the points of each model have about the same."""
+    """Return those of which the points of each model have about the same."""
     found = []
     models = {row["model"] for row in rows}
     for one in objectives:

@@ -62,7 +62,7 @@ class Figure:
     canvas: bool = False
 
     def html(self) -> str:
-        """Where the page's script puts the chart."""
+        """Return the place in which the page's script puts the chart."""
         renderer = "canvas" if self.canvas else "svg"
         caption = f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
         return (
@@ -157,7 +157,7 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """Of the links to it."""
+        """Anchor of the links to it."""
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-") or "section"
 
     def html(self) -> str:

@@ -63,7 +63,7 @@ def columns_of(rows: Sequence[Row]) -> list[PointColumn]:
 
 
 def certainty(row: Row) -> str | None:
-    """How far the cycles may be off, or that it is not known; None of a point that failed."""
+    """Return how far the cycles may be off, or that it is not known; None: it failed."""
     if row.get("status") != "ok":
         return None
     error = row.get("cycles_error")

@@ -56,10 +56,10 @@ class Grid:
 
 
 def script() -> str:
-    """Of the page, before its own."""
+    """Script of the page, before its own."""
     return (_FOLDER / "points.js").read_text(encoding="utf-8")
 
 
 def style() -> str:
-    """Of the page, after its own."""
+    """Style of the page, after its own."""
     return (_FOLDER / "points.css").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What follows from a run's figures: parts of cycles, intensity, energy of layers, errors."""
+"""Quantities that follow from a run's figures: parts of cycles, intensity, energy, errors."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _MEMORY_STALLS = ("fetch", "data", "cache")
 
 
 def bound(run: Run, layer: LayerRecord) -> str | None:
-    """What limits a layer, "memory" or "compute"; None where it is not known.
+    """Return what limits a layer, "memory" or "compute"; None where it is not known.
 
     As the cycles say, where their causes were counted: "memory" where half of them and more are
     stalls on memory, or where a unit's transfers take longer than its computing. Else by the side
@@ -105,7 +105,7 @@ def utilization(run: Run, layer: LayerRecord) -> float | None:
 
 
 def certainty(run: Run) -> str:
-    """How sure the cycles are, in a cell: a percentage, "unchecked", or the kind of no estimate."""
+    """Return how sure the cycles are: a percentage, "unchecked", or their kind."""
     source = run.cycles_source
     if source is None:
         return ""
@@ -143,7 +143,7 @@ def layer_joules(run: Run, cost: Costed) -> float | None:
 
 
 def _share(run: Run, layer: LayerRecord, unit: str) -> float:
-    """Of what a unit did in all layers, the part of one of them."""
+    """Return one layer's part of what a unit did in all of them."""
     own = [one for one in run.layers if one.target == layer.target]
     total = sum(_done(one, unit) for one in own)
     return _done(layer, unit) / total if total else 1 / len(own)

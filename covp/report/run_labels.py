@@ -27,7 +27,7 @@ def read_runs(path: Path) -> list[Run]:
 
 
 def _differences(runs: Sequence[Run]) -> list[str]:
-    """What of the runs' titles is not the same in all of them; the titles where all of it is."""
+    """Return what differs between the runs' titles; the titles where nothing does."""
     facts = [
         (run.model, run.platform, " + ".join(run.accelerators) or "core alone", run.device)
         for run in runs

@@ -99,7 +99,7 @@ def _sections(run: Run) -> Iterator[Section]:
 
 
 def _limit(run: Run) -> Note:
-    """What the run is limited by, and what would change it, in a paragraph."""
+    """Return what limits the run, and what would change it, as a paragraph."""
     causes = run.cycles_by_cause
     sentences = [f"{one.seen}: {one.do}." for one in run.advice]
     costs = [(layer.cycles or 0, layer) for layer in run.layers]

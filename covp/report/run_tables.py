@@ -64,12 +64,12 @@ def _energy_row(run: Run) -> Row:
 
 
 def time_text(seconds: float) -> str:
-    """In ms."""
+    """Return a time in ms."""
     return f"{significant(seconds * 1e3, 4)} ms"
 
 
 def energy_text(joules: float) -> str:
-    """In µJ."""
+    """Return an energy in µJ."""
     return f"{significant(joules * 1e6, 4)} µJ"
 
 

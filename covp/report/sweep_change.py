@@ -48,7 +48,7 @@ def change(before: Sequence[Row], after: Sequence[Row]) -> Change:
 
 
 def summary(changed: Change, objectives: Sequence[Objective]) -> Table:
-    """Of each model and objective: how many points are better, worse and the same, and how far."""
+    """Return how many points are better, worse and the same, by model and objective."""
     shown: list[list[Value | Cell]] = []
     for model in dict.fromkeys(str(new["model"]) for _, new in changed.both):
         pairs = [pair for pair in changed.both if pair[1]["model"] == model]

@@ -25,7 +25,7 @@ _MOST_FRONTS = 6
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a report needs of one sweep.
+    """One sweep, as a report needs it.
 
     Attributes:
         label: what it is called beside others, e.g. its folder.
@@ -83,7 +83,7 @@ def sweep_sections(sweeps: Sequence[Sweep]) -> list[Section]:
 
 
 def _objectives(rows: Sequence[Row], named: Sequence[str]) -> list[Objective]:
-    """Those that differ among the points: first those that the sweep names."""
+    """Return the objectives that differ among the points, first those that the sweep names."""
     differ = objectives_of(rows)
     own = [OBJECTIVES[name] for name in named if name in OBJECTIVES]
     found = [*own, *(one for one in differ if one not in own)]

@@ -14,7 +14,7 @@ from covp.report.table import Cell, Column, Table, Value
 
 
 def best_designs(rows: Sequence[Row], weighed: Sequence[Objective], constraints: str = "") -> Table:
-    """Of each model the best point in each objective; of equal ones the best in the next one.
+    """Return each model's best point in each objective; of equal ones the best in the next.
 
     Args:
         rows: those that satisfy the constraints.
@@ -55,7 +55,7 @@ def best(rows: Sequence[Row], weighed: Sequence[Objective]) -> Row | None:
 
 
 def front_designs(rows: Sequence[Row], weighed: Sequence[Objective], most: int = 40) -> Table:
-    """Of each model the points that are not dominated in all objectives together."""
+    """Return each model's points that are not dominated in all objectives together."""
     shown: list[list[Value | Cell]] = []
     sizes, unknown = [], 0
     for model in dict.fromkeys(str(row["model"]) for row in rows):

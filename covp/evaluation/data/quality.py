@@ -155,7 +155,7 @@ class BesideRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DataRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """How right the model is over samples.
+    """The quality of a model over samples, as JSON.
 
     Attributes:
         samples: that were run

@@ -27,7 +27,7 @@ class Branch:
 
     @property
     def ran(self) -> bool:
-        """Whether the branch was reached."""
+        """True if the branch was reached."""
         return self.taken is None or self.untaken is None or self.taken + self.untaken > 0
 
     @property

@@ -39,7 +39,7 @@ class Step:
 
     @property
     def is_site(self) -> bool:
-        """Whether a condition is decided here: a conditional branch, or an IT block."""
+        """True if a condition is decided here: a conditional branch, or an IT block."""
         return self.kind == "branch" or self.guards
 
     @property

@@ -1,4 +1,4 @@
-"""What the cycles of each layer passed with."""
+"""Causes of the cycles of each layer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the cycles of each layer go: stacked bars with error bars."""
+"""The cycles of each layer by what they are spent on: stacked bars with error bars."""
 
 from __future__ import annotations
 

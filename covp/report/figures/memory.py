@@ -1,4 +1,4 @@
-"""What lies where in memory, and in the arena from layer to layer."""
+"""Maps of the memory, and of the arena from layer to layer."""
 
 from __future__ import annotations
 

@@ -110,6 +110,6 @@ def _x(alt: Any, parameter: str, data: Sequence[dict[str, Any]]) -> Any:
 
 
 def _scale(found: Sequence[float]) -> dict[str, Any]:
-    """Of an objective: logarithmic where the greatest is more than ten times the least."""
+    """Return the scale of an objective: logarithmic beyond a factor of ten."""
     wide = min(found) > 0 and max(found) > 10 * min(found)
     return {"type": "log", "nice": True} if wide else {"zero": True}

@@ -56,7 +56,7 @@ def pareto(
 
 
 def _size(columns: Sequence[PointColumn]) -> int:
-    """Of a dominated point, in square pixels: the fewer, the larger."""
+    """Return the size of a dominated point in square pixels: the fewer, the larger."""
     count = len(columns[0].cells)
     return 40 if count < 300 else 26 if count < 2000 else 16
 
@@ -67,7 +67,7 @@ def _groups(by_key: dict[str, PointColumn]) -> list[str]:
 
 
 def _with_front(alt: Any, chart: Any, x: Objective, y: Objective, groups: list[str]) -> Any:
-    """In the order of x, a point is on the front if its y is better than all before."""
+    """Mark the front: in the order of x, where y is better than all before."""
     order = [_direction(one) for one in (x, y)]
     sort = [
         *(alt.SortField(one.name, order=o) for one, o in zip((x, y), order, strict=True)),

@@ -170,7 +170,7 @@ def _texts(
 
 
 def _is_far(points: Sequence[Point], across: tuple[float, float]) -> bool:
-    """Whether there is no room for a text on the right."""
+    """Return whether there is no room for a text on the right."""
     low, high = (math.log10(end) for end in across)
     most = math.log10(max(_number(one["intensity"]) for one in points))
     return (most - low) / (high - low) > 0.7

@@ -1,4 +1,4 @@
-"""What the figures have in common: data in the chart, heights of rows, axes in bytes and cycles."""
+"""Common style of the figures: data in the chart, heights of rows, axes in bytes and cycles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def data(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
 
 
 def height(rows: int) -> int:
-    """In pixels, of a chart with as many bars one above the other."""
+    """Return the height in pixels of a chart with so many bars one above the other."""
     return _ROW * max(rows, 1) + _FRAME
 
 

@@ -77,7 +77,7 @@ def _clipped(stretches: Iterable[_Stretch], window: Window) -> Iterator[_Stretch
 
 
 def _frames(stretches: Iterable[_Stretch], window: Window) -> list[_Frame]:
-    """In the order in which they were entered."""
+    """Return frames in the order in which they were entered."""
     frames: list[_Frame] = []
     stack: list[_Frame] = []
     for stretch in stretches:

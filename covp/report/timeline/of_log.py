@@ -71,7 +71,7 @@ def counters_of(log: TimelineLog, inside: Sequence[Window]) -> list[CounterTrack
 
 
 def notes_of(log: TimelineLog) -> list[str]:
-    """What is left out, one line each."""
+    """Return what is left out, one line each."""
     notes = []
     if short := short_calls(log):
         calls = sum(count for count, _ in short.values())

@@ -151,7 +151,7 @@ def _layer_args(
 
 
 def _layers_alone(result: Evaluation) -> Timeline:
-    """Of a device that knows what each layer takes, and not when."""
+    """Return the timeline of a device that knows what each layer takes, and not when."""
     profile = result.profile
     if profile.cycles is None or any(entry.cycles is None for entry in profile.layers):
         raise UsageError(f"device {result.device} does not know the cycles of a layer")
@@ -208,7 +208,7 @@ def _short_calls(log: TimelineLog) -> dict[str, Value]:
 
 
 def _shifted(timeline: Timeline, start: int) -> Timeline:
-    """In cycles since ``start``."""
+    """Return times in cycles since ``start``."""
     tracks = tuple(
         replace(
             track,

@@ -46,7 +46,7 @@ class recording:
 
     @property
     def timeline(self) -> Timeline:
-        """What was executed. Raises UsageError before the end of the context."""
+        """Return what was executed. Raises UsageError before the end of the context."""
         log = self._recording.log
         if log is None:
             raise UsageError("the timeline is known when its context has ended")

@@ -1,4 +1,4 @@
-"""When which phase was current, and which parts of a recording belong to the program."""
+"""Phases over time, and which parts of a recording belong to the program."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Slice:
 
     @property
     def cycles(self) -> int:
-        """How long it took."""
+        """Cycles that it took."""
         return self.end - self.start
 
 

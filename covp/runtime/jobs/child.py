@@ -55,7 +55,7 @@ class Died(DeviceError):
 
     @property
     def is_crash(self) -> bool:
-        """Whether the process ended itself, not by a signal from outside or for lack of memory."""
+        """True if the process ended itself, not by a signal from outside or for lack of memory."""
         return -self.status not in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 

@@ -31,7 +31,7 @@ class Registered:
 
     @property
     def is_portable(self) -> bool:
-        """Whether other processes can have it: not if a script or a notebook registered it."""
+        """Return whether other processes can have it: not what a script or a notebook registers."""
         return "__main__" not in self.modules
 
     def register(self) -> None:

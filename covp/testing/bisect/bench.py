@@ -123,7 +123,7 @@ class Bench(Closing):
 
     @property
     def can_watch(self) -> bool:
-        """Whether the device shows its stores, as the virtual one does."""
+        """True if the device shows its stores, as the virtual one does."""
         return self.session.device.abilities.emulator is not None
 
     @cached_property
