@@ -38,6 +38,15 @@ def echo(text: str = "", err: bool = False) -> None:
     )
 
 
+def print_code(text: str) -> None:
+    """Print lines that are code, or like it: never folded.
+
+    Args:
+        text: of one or more lines.
+    """
+    click.echo(visible(text.rstrip("\n")))
+
+
 def terminal_width(err: bool = False) -> int | None:
     """Return the columns of the terminal that a stream goes to; None in a pipe.
 

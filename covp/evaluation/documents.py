@@ -623,8 +623,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="co
         origin: all that the figures depend on; [`covp reproduce`](ci.md#run-it-again) runs it once
             more
         refusals: with `--explain`: layers that an accelerator rejected
-        alternatives: with `--explain`: ways to compute what accelerators accept, with the cycles that
-            placement counts
+        alternatives: with `--explain`: ways to compute what accelerators accept, with the cycles
+            that placement counts
     """
 
     covp_version: str = ""
