@@ -27,7 +27,7 @@ from covp.graph.rewrites import demand_same_results, wrong_rewrite
 
 Pass = Callable[[Graph], None]
 _log = logging.getLogger("covp.passes")
-"""At INFO: each pass that changed the graph's text, and the operators it took and made."""
+"""At INFO: each pass that changed the graph, the operators and constants that it took and made."""
 
 PASSES: tuple[Pass, ...] = (
     expand_operators,
@@ -109,15 +109,22 @@ def _run_pass(run: Pass, graph: Graph) -> None:
 
 
 def _log_change(name: str, before: Graph, after: Graph) -> None:
-    if str(before) == str(after):
+    constants = _new_constants(before, after)
+    if str(before) == str(after) and not constants:
         return
     old, new = (Counter(op.kind for op in graph.ops) for graph in (before, after))
-    kinds = [f"{kind} {old[kind]} -> {new[kind]}" for kind in sorted(old | new)]
-    changed = [
-        text for text, kind in zip(kinds, sorted(old | new), strict=True) if old[kind] != new[kind]
-    ]
-    total = f"{len(before.ops)} -> {len(after.ops)} operators"
-    _log.info("%s: pass %s: %s", after.name, name, ", ".join([total, *changed]))
+    said = [f"{len(before.ops)} -> {len(after.ops)} operators"]
+    said += [f"{k} {old[k]} -> {new[k]}" for k in sorted(old | new) if old[k] != new[k]]
+    if constants:
+        said.append(f"{constants} new constant{'s' * (constants != 1)}")
+    _log.info("%s: pass %s: %s", after.name, name, ", ".join(said))
+
+
+def _new_constants(before: Graph, after: Graph) -> int:
+    """Return how many arrays of the graph it did not have before."""
+    known = {id(tensor.data) for tensor in before.tensors() if tensor.constant}
+    arrays = {id(tensor.data) for tensor in after.tensors() if tensor.constant}
+    return len(arrays - known)
 
 
 def _blame(graph: Graph) -> None:
