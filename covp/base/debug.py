@@ -11,7 +11,7 @@ value  what is printed, with all above it
 =====  ====================================================================
 
 Without the variable the loggers are as Python has them: a program of one's own may take what they
-say at INFO with handlers of its own.
+say at INFO (the C: at DEBUG) with handlers of its own.
 """
 
 from __future__ import annotations
@@ -60,6 +60,6 @@ def _set_printing(logger: logging.Logger, wanted: bool) -> None:
         logger.addHandler(_handler)
     else:
         logger.removeHandler(_handler)
-    logger.setLevel(logging.INFO if wanted else logging.NOTSET)
+    logger.setLevel(logging.DEBUG if wanted else logging.NOTSET)
     # else the root's handler would print it again
     logger.propagate = not wanted

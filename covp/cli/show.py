@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from covp.base.debug import follow_environment
 from covp.base.request import BuildOptions
 from covp.building.builder import Build, build
 from covp.cli import options
@@ -62,6 +63,7 @@ def show(
         raise UsageError(f"{'--c' if code else '--accel'}: name the platform too, with -p")
     if code and after is not None:
         raise UsageError("--c is the C of the program; leave out --after")
+    follow_environment()
     graph = None
     if platform is None or after is not None:
         graph = as_graph(model, build_options)

@@ -11,6 +11,7 @@ import msgspec
 from numpy.typing import NDArray
 
 from covp.chip.platform_file import Platform
+from covp.codegen.lifetimes import arena_tensors, live_bytes
 from covp.codegen.program import AcceleratorInstance, Program, ProgramLayer, ProgramTensor
 from covp.device.phase_count import Causes, FunctionCount, Traffic
 from covp.device.timing.peak import core_peak
@@ -40,7 +41,6 @@ from covp.evaluation.documents import (
     UnitRecord,
 )
 from covp.evaluation.energy import Energy
-from covp.evaluation.lifetimes import arena_tensors, live_bytes
 from covp.evaluation.memory_map import MemoryMap, holds
 from covp.evaluation.origin import origin
 from covp.evaluation.source.check import SourceCheck

@@ -9,9 +9,9 @@ import msgspec
 
 from covp.base.document import Bytes, Count, Macs
 from covp.building.builder import Build
+from covp.codegen.lifetimes import ArenaTensor, arena_tensors
 from covp.codegen.program import Program, ProgramLayer
 from covp.errors import UsageError
-from covp.evaluation.lifetimes import ArenaTensor, arena_tensors
 from covp.graph.graph import Graph, Op, Tensor, attributes_text
 
 
