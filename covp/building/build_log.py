@@ -26,7 +26,6 @@ def log_build(program: Program) -> None:
                 *(name, layer.index, layer.op, layer.name, layer.target, how),
             )
     if _memory.isEnabledFor(logging.INFO):
-        _memory.info("%s: the arena has %s bytes", name, f"{program.arena_bytes:,}")
         numbers = [layer.index for layer in program.layers] or [0]
         for one in arena_tensors(program):
             _memory.info(

@@ -250,8 +250,8 @@ def _demand_offload(program: Program, kind: str) -> None:
     stated = {op.index: op.kind for op in program.graph.ops}
     if kind not in stated.values():
         raise UsageError(
-            f"offload of {kind} is required: {program.graph.name} has no such operator; "
-            f"{near_misses(kind, set(stated.values()))}"
+            f"offload of {kind} is required: {program.graph.name} has no such operator",
+            hint=near_misses(kind, set(stated.values())),
         )
     for layer in program.layers:
         if layer.target == "cpu" and kind in (layer.op, stated.get(layer.index)):

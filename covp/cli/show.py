@@ -93,7 +93,7 @@ def _print_graph(graph: Graph, layer: int | None) -> None:
 
 
 def _print_layers(made: Build, shown: Shown) -> None:
-    echo(f"{shown.model} on {shown.platform}: {made.schedules}")
+    echo(f"{shown.headline}; {made.schedules}")
     rows = [
         [f"{one.layer}", operator_cell(one.kind, one.name), one.target, one.schedule, one.function]
         for one in shown.layers
@@ -104,6 +104,5 @@ def _print_layers(made: Build, shown: Shown) -> None:
         [one.name, one.kind, f"{numbers[one.first]}", f"{numbers[one.last]}", one.offset, one.bytes]
         for one in shown.memory
     ]
-    title = f"the arena, {shown.arena_bytes:,} bytes"
     columns = ["tensor", "kind", "from layer", "to layer", "offset", "bytes"]
-    print_table(columns, places, left=2, title=title)
+    print_table(columns, places, left=2, title="the arena")

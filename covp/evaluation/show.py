@@ -144,13 +144,19 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     memory: list[ArenaTensor] = []
     files: list[SourceFile] = []
 
+    @property
+    def headline(self) -> str:
+        """What the layers are of, on a line."""
+        units = f" with {', '.join(self.accelerators)}" if self.accelerators else ""
+        return f"{self.model} on {self.platform}{units}, an arena of {self.arena_bytes:,} bytes"
+
     def document(self) -> dict[str, Any]:
         """Return the JSON document ``covp.show/1``."""
         return {"schema": "covp.show/1", **msgspec.to_builtins(self)}
 
 
 def operators_of(graph: Graph, layer: int | None = None) -> list[Op]:
-    """Return the operators of a graph, or those of one layer.
+    """Return the operators of a ``graph``, or those of one ``layer``.
 
     Raises:
         UsageError: no operator has this number.
@@ -162,7 +168,7 @@ def operators_of(graph: Graph, layer: int | None = None) -> list[Op]:
 
 
 def layers_of(program: Program, layer: int | None = None) -> list[ProgramLayer]:
-    """Return the layers of a program, or those of one number.
+    """Return the layers of a ``program``, or those of the number ``layer``.
 
     Raises:
         UsageError: no layer has this number.
@@ -179,7 +185,7 @@ def _no_layer(layer: int, numbers: Sequence[int], where: str) -> Any:
 
 
 def memory_of(program: Program, layers: Sequence[ProgramLayer]) -> list[ArenaTensor]:
-    """Return what lies in the arena while one of these layers runs."""
+    """Return what lies in the arena of a ``program`` while one of these ``layers`` runs."""
     places = [position for position, one in enumerate(program.layers) if one in layers]
     return [
         one
@@ -219,7 +225,7 @@ def describe(
     layer: int | None = None,
     with_code: bool = False,
 ) -> Shown:
-    """Return what is known of a graph, of a build, or of both.
+    """Return what is known of a ``graph``, of a ``build``, or of both.
 
     Args:
         graph: as read or after a pass; None: not to be shown.
