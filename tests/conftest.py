@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,10 @@ from covp.compilers.toolchain import Source, get_toolchain
 from covp.device.stop import Stop
 from covp.device.timing.trace import cost
 from covp.device.virtual import VirtualDevice
+from tests.laws import (  # noqa: F401  (a hook and a fixture of pytest)
+    laws_start_no_process,
+    pytest_itemcollected,
+)
 from tests.sampling import (  # noqa: F401  (hooks of pytest)
     pytest_addoption,
     pytest_collection_modifyitems,
@@ -134,17 +137,6 @@ def ctrl_c_works() -> Iterator[None]:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
-
-
-@pytest.fixture(autouse=True)
-def laws_start_no_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests marked ``law`` are the inner loop: neither a compiler nor another process."""
-    if request.node.get_closest_marker("law") or os.environ.get("LAW_PROBE"):
-
-        def refuse(*arguments: Any, **_: Any) -> None:
-            pytest.fail(f"a law starts no process, this one did: {arguments[1:]}")
-
-        monkeypatch.setattr(subprocess.Popen, "__init__", refuse)
 
 
 @pytest.fixture(scope="session")

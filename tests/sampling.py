@@ -6,7 +6,8 @@ file's tests. A sample has at least one case of each test that is not marked ``c
 same code runs the same tests: what fails, fails because of a change. ``--sample N`` runs another
 part; those of any `SAMPLES` numbers in a row have all cases. ``--all-cases`` runs them at once.
 Whoever names files, tests or a ``-k`` expression gets all of their cases, unless ``--sample`` is
-given. Tests that are marked ``slow`` are sampled on request, by ``--slow-sample``. The number is
+given. Tests that are marked ``slow`` are sampled on request, by ``--slow-sample``: one in
+`SLOW_SAMPLES`. The number is
 Hypothesis's seed as well: what failed with it fails again.
 """
 
@@ -22,6 +23,8 @@ from hypothesis import settings
 SAMPLES = 10
 """Numbers in a row whose samples have all cases together."""
 
+SLOW_SAMPLES = 20
+"""One in so many slow tests runs with ``--slow-sample``."""
 EXAMPLES = 4
 """One in so many of a property's examples run; each number draws others."""
 FEWEST_EXAMPLES = 5
@@ -36,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--all-cases", action="store_true", help="run all cases and examples")
     group.addoption("--sample", type=int, metavar="N", help="number of the sample (default: 0)")
     group.addoption(
-        "--slow-sample", action="store_true", help=f"of slow tests, too, run one in {SAMPLES}"
+        "--slow-sample", action="store_true", help=f"of slow tests, too, run one in {SLOW_SAMPLES}"
     )
 
 
@@ -57,11 +60,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if is_slow and not config.getoption("--slow-sample"):
             continue
         costly = is_slow or item.get_closest_marker("costly") is not None
-        groups["costly" if costly else item.nodeid.partition("[")[0]].append(item)
+        kind = "slow" if is_slow else "costly"
+        groups[kind if costly else item.nodeid.partition("[")[0]].append(item)
     number: int = config.getoption("--sample") or 0
     left_out: set[pytest.Item] = set()
-    for group in groups.values():
-        kept = sample([item.nodeid for item in group], SAMPLES, number)
+    for kind, group in groups.items():
+        one_in = SLOW_SAMPLES if kind == "slow" else SAMPLES
+        kept = sample([item.nodeid for item in group], one_in, number)
         left_out |= {item for item in group if item.nodeid not in kept}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     config.stash[_RAN] = (len(items) - len(left_out), len(items))

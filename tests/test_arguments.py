@@ -44,6 +44,7 @@ def test_platforms_models_and_sessions() -> None:
     is_rejected(lambda junk: covp.Session("riscv32", timeout=junk).close(), None, 5, 3.5)
 
 
+@pytest.mark.process
 def test_what_a_session_loads(session: covp.Session) -> None:
     is_rejected(session.load_c)
     is_rejected(lambda junk: session.load_c(SOURCE, include=junk), [], {}, ["kws"])

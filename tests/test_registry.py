@@ -10,6 +10,7 @@ import pytest
 from covp.base.registry import Registry
 
 
+@pytest.mark.process
 def test_a_small_model_imports_the_usual_families_alone() -> None:
     """What every command pays for; a kind that is missing brings the others."""
     code = (
@@ -35,6 +36,7 @@ def test_it_is_a_dictionary() -> None:
         registry["two"]
 
 
+@pytest.mark.process
 def test_what_was_imported_before_a_family_knows_it() -> None:
     """Passes that are imported first know pointwise operators of families that come later."""
     code = (

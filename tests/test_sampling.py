@@ -13,7 +13,7 @@ from hypothesis import core, given
 from hypothesis import strategies as st
 
 from tests import sampling
-from tests.sampling import EXAMPLES, FEWEST_EXAMPLES, SAMPLES, sample
+from tests.sampling import EXAMPLES, FEWEST_EXAMPLES, SAMPLES, SLOW_SAMPLES, sample
 
 NAMES = st.lists(st.text(min_size=1), min_size=1, max_size=40, unique=True)
 
@@ -78,8 +78,8 @@ def test_options(project: Callable[..., set[str]]) -> None:
         assert len(usual & those) == len(fourth & those) == 20 / SAMPLES
     assert not usual & fourth
     assert project("--sample", str(SAMPLES)) == project("--sample", "0") == usual
-    tenth = project("-m", "slow", "--slow-sample")
-    assert len(tenth) == 20 / SAMPLES and tenth < slow
+    some = project("-m", "slow", "--slow-sample")
+    assert len(some) == 20 / SLOW_SAMPLES and some < slow
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ _COUNTS = (2, 3, 4, 6, 8, 12, 16, 32)
 _END = 30
 """Cycles in which the core learns that a unit is over; what is more is work on each result."""
 _MOST_PARTS = 600
-"""Of all layers together; simulations of more take too long."""
+"""Limit of parts of all layers together; simulations of more take too long."""
 
 
 class BandSearch:
@@ -63,7 +63,7 @@ class BandSearch:
         self._costs = {key: own for key, own in self._costs.items() if key in self._measured}
 
     def best(self, starts: Sequence[Rows]) -> tuple[dict[str, int], float]:
-        """The rows by layer that take the fewest cycles, and these.
+        """Return the rows by layer that take the fewest cycles, and these.
 
         One or two layers at a time are cut otherwise, from each of ``starts``, as long as there
         is a way that is better; of many only from the two that are best.
@@ -73,11 +73,11 @@ class BandSearch:
         return min(found, key=lambda each: each[1])
 
     def uniform(self, count: int) -> dict[str, int]:
-        """So many bands of every layer that can be cut."""
-        return self._changed({}, dict.fromkeys(self._ops, count))
+        """Return the rows with ``count`` bands of every layer that can be cut."""
+        return self._set_bands({}, dict.fromkeys(self._ops, count))
 
-    def _changed(self, rows: Rows, counts: Mapping[str, int]) -> dict[str, int]:
-        """Rows with layers in so many bands; 1: the layer as it is, and where it cannot be cut."""
+    def _set_bands(self, rows: Rows, counts: Mapping[str, int]) -> dict[str, int]:
+        """Return rows with layers in ``count`` bands; whole for 1 and where they cannot be cut."""
         found = dict(rows)
         for name, count in counts.items():
             height = -(-self._ops[name].output.shape[1] // count)
@@ -87,7 +87,7 @@ class BandSearch:
         return found
 
     def _moves(self) -> list[dict[str, int]]:
-        """Numbers of bands for a layer, and for two that follow each other."""
+        """Return numbers of bands for a layer, and for two that follow each other."""
         names = list(self._ops)
         return [
             dict.fromkeys(group, count)
@@ -100,14 +100,14 @@ class BandSearch:
         while improved:
             improved = False
             for move in moves:
-                other = self._changed(rows, move)
+                other = self._set_bands(rows, move)
                 cycles = self.cycles(other)
                 if cycles < least - 1:
                     rows, least, improved = other, cycles, True
         return rows, least
 
     def cycles(self, rows: Rows) -> float:
-        """Of the best schedule with these bands."""
+        """Return the cycles of the best schedule with these bands."""
         key = frozenset(rows.items())
         if key not in self._known:
             tasks = self._tasks(rows)
@@ -131,7 +131,7 @@ class BandSearch:
         return tasks_of(parts, [layer.target for layer in layers], costs)
 
     def _cost_of(self, name: str, rows: int) -> list[Cost] | None:
-        """Of each band of a layer; None where it cannot be cut so."""
+        """Return the cost of each band of a layer; None where it cannot be cut so."""
         key = name, rows
         if key not in self._costs:
             bands = cut(self._ops[name], rows)
@@ -163,7 +163,7 @@ class BandSearch:
         return [Cost(whole.alone * size / sum(sizes) + more) for size in sizes]
 
     def _of_jobs(self, number: int, whole: Cost, shares: Sequence[float]) -> list[Cost]:
-        """Of bands that are one job each."""
+        """Return the costs of bands that are one job each."""
         jobs = self._whole.jobs[number]
         busy = sum(job.timing.cycles for job in jobs)
         before = jobs[0].start if jobs else whole.before
@@ -173,7 +173,7 @@ class BandSearch:
     def _by_unit(
         self, backend: AcceleratorBackend, op: Op, bands: Sequence[Band]
     ) -> list[float] | None:
-        """What a unit takes for each band, as a share of the layer, by its own estimates."""
+        """Return a unit's estimated share of the layer's cycles per band; None: no estimate."""
         core = self._whole.program.platform.core
         try:
             forms = {id(band.op): placed_band(backend, band.op, core).cycles for band in bands}
@@ -186,6 +186,6 @@ class BandSearch:
 
 
 def _is_pointwise(bands: Sequence[Band]) -> bool:
-    """Whether each input row is read by one band."""
+    """Return whether each input row is read by one band."""
     op = bands[0].op
     return op.input(0).shape[:3] == op.output.shape[:3]

@@ -36,7 +36,7 @@ Pass = Callable[[Graph], Graph]
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """How a build came by recorded schedules.
+    """Recorded schedules of a build and their use in it.
 
     Attributes:
         schedules: the records.
@@ -81,7 +81,7 @@ class Build:
 
     @property
     def platform(self) -> Platform:
-        """What the program is for."""
+        """Platform that the program is compiled for."""
         return self.program.platform
 
     @property
@@ -96,7 +96,7 @@ class Build:
 
     @property
     def source(self) -> str:
-        """Where the model comes from, see `Graph.source`."""
+        """Origin of the model, see `Graph.source`."""
         return self.graph.source
 
     @property
@@ -110,7 +110,7 @@ class Build:
         return offloaded / total if total else 0.0
 
     def memory(self, device: str = "virtual") -> MemoryUse:
-        """The memory that the linked program takes, found without running it.
+        """Return the memory that the linked program takes, found without running it.
 
         Args:
             device: where it is loaded to, as for `Session`.
@@ -217,7 +217,7 @@ def build(
     read, considered = options.for_graph(), None
     if options.overlap and not accelerators:
         raise UsageError(
-            "overlap is of the core and accelerators: name one with --accel, or leave out --overlap"
+            "overlap needs an accelerator: name one with --accel, or leave out --overlap"
         )
     if options.overlap and any(layer.target != "cpu" for layer in program.layers):
         graph = program.graph
@@ -246,7 +246,7 @@ def build(
 
 
 def _demand_offload(program: Program, kind: str) -> None:
-    """Raises AcceleratorError: a layer of this kind is left to the core."""
+    """Raise AcceleratorError if a layer of this kind is left to the core."""
     stated = {op.index: op.kind for op in program.graph.ops}
     if kind not in stated.values():
         raise UsageError(

@@ -23,7 +23,7 @@ _decoder: msgspec.json.Decoder[_Cycles] = msgspec.json.Decoder(_Cycles)
 
 
 def simulated_cycles(program: Program, toolchain: str = "zig") -> _Cycles:
-    """Of each layer in one inference on random inputs; instructions where no cycles are known.
+    """Return each layer's cycles in an inference on random inputs; instructions if unknown.
 
     Args:
         program: without accelerators.
@@ -60,7 +60,7 @@ def _simulate(program: Program, toolchain: str) -> _Cycles:
 
 
 def _key(program: Program, toolchain: Toolchain) -> str:
-    """Of all that the cycles depend on."""
+    """Return a hash of all that the cycles depend on."""
     folders = program.platform.core.folders
     models = [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
     inputs = random_inputs(program.graph.inputs, 0, program.graph.ops)
@@ -77,7 +77,7 @@ def _key(program: Program, toolchain: Toolchain) -> str:
 
 @cache
 def _simulator_content() -> str:
-    """Of the virtual device."""
+    """Return a hash of the virtual device's sources."""
     root = Path(covp.device.__file__).parent
     files = [path for path in sorted(root.rglob("*")) if path.suffix in _SOURCES]
     return content_key(*(path.read_bytes() for path in files))

@@ -1,4 +1,4 @@
-"""`kept_costs`: the parts' cycles if a unit kept weights or tensors in a memory of its own."""
+"""`kept_costs`: the cycles of parts if a unit reused weights or tensors kept on chip."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from covp.hardware.job_unit import JobRecord
 
 
 def kept_costs(measured: MeasuredParts, what: Literal["weights", "all"]) -> list[list[Cost]]:
-    """The costs with less traffic: a job's memory time shrinks with its bytes.
+    """Return the costs with less traffic: a job's memory time shrinks with its bytes.
 
     Args:
         measured: the parts and their jobs.
@@ -45,7 +45,7 @@ def kept_costs(measured: MeasuredParts, what: Literal["weights", "all"]) -> list
 def _tensor_bytes(
     layers: tuple[ProgramLayer, ...], layer: ProgramLayer, part: int, job: JobRecord
 ) -> int:
-    """Of a part's operands those that the same unit wrote, and its result if only it reads that."""
+    """Return the bytes of a part's tensors that its unit could keep between layers."""
     piece = layer.parts[part]
     written = {p.tensor for other in layers if other.target == layer.target
                for each in other.parts for p in each.writes}  # fmt: skip

@@ -67,7 +67,7 @@ Priority = Callable[[Sequence[Task]], list[float]]
 
 
 def list_schedule(tasks: Sequence[Task], copies: int = 1, fast: bool = False) -> Schedule:
-    """The best schedule of a few rules; of equally good ones the one nearest to the layers' order.
+    """Return the best schedule of a few rules; of equal ones the nearest to the layers' order.
 
     Args:
         tasks: in an order that can run.
@@ -82,7 +82,7 @@ def list_schedule(tasks: Sequence[Task], copies: int = 1, fast: bool = False) ->
 
 
 def simulate(tasks: Sequence[Task], priority: Sequence[float], copies: int = 1) -> Schedule:
-    """The schedule of ``tasks`` with a ``priority`` for each; the highest comes first.
+    """Return the schedule of ``tasks`` with a ``priority`` for each; the highest comes first.
 
     Args:
         tasks: in an order that can run.
@@ -96,12 +96,12 @@ def _in_order(tasks: Sequence[Task]) -> list[float]:
 
 
 def _newest(tasks: Sequence[Task]) -> list[float]:
-    """The last layer whose operands are there first: tensors die soon."""
+    """Return the last layer whose operands are there first: tensors die soon."""
     return [float(task.layer) - position / len(tasks) for position, task in enumerate(tasks)]
 
 
 def _longest_path(tasks: Sequence[Task]) -> list[float]:
-    """The cycles from the beginning of a task until the end of the last one that needs it."""
+    """Return the cycles from the begin of a task to the end of the last one that needs it."""
     left = [0.0] * len(tasks)
     for position in reversed(range(len(tasks))):
         left[position] += tasks[position].cost.alone
@@ -130,7 +130,7 @@ class _Run:
                 self._is_ready(position)
 
     def schedule(self) -> Schedule:
-        """Until nothing is left."""
+        """Simulate until nothing is left; return the schedule."""
         while True:
             if self.running and self.running[0][0] <= self.now:
                 self._end()
@@ -147,7 +147,7 @@ class _Run:
                 return Schedule(tuple(self.actions), self.now)
 
     def _startable(self) -> str:
-        """The free unit whose next part is the most important; empty: none."""
+        """Return the free unit whose next part is the most important; empty: none."""
         able = [
             (self.ready[unit][0], unit) for unit, n in self.free.items() if n and self.ready[unit]
         ]

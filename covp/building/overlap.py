@@ -20,7 +20,7 @@ from covp.errors import CapacityError
 from covp.runtime.session import Session
 
 _ROUNDS = 4
-"""How many choices of bands are compiled and measured at most."""
+"""Most choices of bands that are compiled and measured."""
 _MEASURED, _QUESTION = "measured parts", "evaluation only"
 _WORTH = 0.001
 """The share of the cycles that has to be hidden; less is not worth the bytes."""
@@ -42,13 +42,13 @@ class Alternative:
 
     @property
     def can_be_made(self) -> bool:
-        """Whether there is a program for it."""
+        """True if a program can be made of it."""
         return self.basis != _QUESTION
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """What was found before the program ran.
+    """Result of the search for the best overlap, before the program ran.
 
     Attributes:
         alone: cycles where units are waited for at once.
@@ -73,7 +73,7 @@ class Overlap:
 def plan_overlap(
     make: Callable[[OverlapPlan], Program], toolchain: str
 ) -> tuple[OverlapPlan | None, Overlap]:
-    """The plan of the best program, and what was considered.
+    """Return the plan of the best program, and what was considered.
 
     Args:
         make: compiles the model by a plan.
@@ -107,7 +107,7 @@ def plan_overlap(
 
 
 def _fits(program: Program, toolchain: str) -> bool:
-    """Whether the platform's memory holds the program: more tensors may be alive at once."""
+    """Return whether the program fits the memory: more tensors may be alive at once."""
     with Session(program.platform, toolchain=toolchain) as session:
         try:
             session.load(program)
@@ -119,7 +119,7 @@ def _fits(program: Program, toolchain: str) -> bool:
 def _tries(
     whole: MeasuredParts, make: Callable[[OverlapPlan], Program], toolchain: str
 ) -> list[tuple[MeasuredParts, Mapping[str, int]]]:
-    """Programs with their bands, the best first.
+    """Return programs with their bands, the best first.
 
     Layers as they are, and bands as long as better ones are expected.
     """
@@ -156,7 +156,7 @@ def _what(measured: MeasuredParts, whole: MeasuredParts) -> str:
 
 
 def _questions(measured: MeasuredParts) -> list[Alternative]:
-    """What other hardware would bring to the same parts."""
+    """Return what other hardware would gain for the same parts."""
     tasks = measured.tasks()
     units = " and ".join(dict.fromkeys(task.unit for task in tasks if task.unit))
     weights, tensors = (measured.tasks(kept_costs(measured, what)) for what in ("weights", "all"))

@@ -32,7 +32,7 @@ class MeasuredParts:
     jobs: list[list[JobRecord]]
 
     def tasks(self, costs: Sequence[Sequence[Cost]] | None = None) -> list[Task]:
-        """What a schedule is made of; ``costs`` stand in for the measured ones."""
+        """Return the tasks of a schedule; ``costs`` replace the measured ones."""
         layers = self.program.layers
         return tasks_of(
             [layer.parts for layer in layers],
@@ -62,7 +62,7 @@ def measure_parts(program: Program, toolchain: str) -> MeasuredParts:
         jobs = [job for _, unit in found if isinstance(unit, JobUnit) for job in unit.jobs]
     if profile.cycles is None or not profile.layers:
         raise UsageError(
-            f"overlap is planned with cycles, and platform {program.platform.name} has no timing "
+            f"overlap is planned with cycles, but platform {program.platform.name} has no timing "
             "model for them: leave out --overlap"
         )
     by_layer = [
@@ -78,7 +78,7 @@ def measure_parts(program: Program, toolchain: str) -> MeasuredParts:
 
 
 def _costs(entry: LayerProfile, jobs: Sequence[JobRecord], call: float) -> list[Cost]:
-    """Of the parts of a layer.
+    """Return the costs of the parts of a layer.
 
     Args:
         entry: of the layer.
@@ -96,7 +96,7 @@ def _costs(entry: LayerProfile, jobs: Sequence[JobRecord], call: float) -> list[
 def _of_jobs(
     jobs: Sequence[JobRecord], counts: Sequence[int], cycles: int, call: float
 ) -> list[Cost]:
-    """Only the last job of a part leaves the core time; set-up is as long as the first one's."""
+    """Return the costs of parts that are jobs: only a part's last job leaves the core time."""
     first = jobs[0].start
     found, start, done = [], 0, 0
     for position, count in enumerate(counts):
@@ -111,15 +111,15 @@ def _of_jobs(
 
 
 def part_sizes(parts: Sequence[LayerPart]) -> list[int]:
-    """The bytes that each part writes."""
+    """Return the bytes that each part writes."""
     return [sum(piece.end - piece.start for piece in part.writes) for part in parts]
 
 
 def jobs_by_part(layer: ProgramLayer, jobs: int) -> list[int]:
-    """How many of a ``layer``'s ``jobs`` each part has: all but a part's last are of one size.
+    """Return how many of a ``layer``'s ``jobs`` each part has, all but its last of one size.
 
     Raises:
-        UsageError: no such size gives so many jobs.
+        UsageError: no size yields that many jobs.
     """
     sizes, shape = part_sizes(layer.parts), layer.outputs[0].shape
     row = layer.outputs[0].nbytes // (shape[1] if len(shape) > 1 else 1)
@@ -130,13 +130,13 @@ def jobs_by_part(layer: ProgramLayer, jobs: int) -> list[int]:
             return counts
     if len(sizes) == 1:
         return [jobs]
-    raise UsageError(f"{layer.name}: {jobs} jobs in {len(sizes)} bands cannot be told apart")
+    raise UsageError(f"{layer.name}: {jobs} jobs in {len(sizes)} bands cannot be distinguished")
 
 
 def tasks_of(
     parts: Sequence[Sequence[LayerPart]], targets: Sequence[str], costs: Sequence[Sequence[Cost]]
 ) -> list[Task]:
-    """The ``parts`` of layers with what each of them waits for.
+    """Return the ``parts`` of layers with what each of them waits for.
 
     Args:
         parts: of each layer, in an order that can run.

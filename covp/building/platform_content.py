@@ -14,7 +14,7 @@ from covp.chip.platform_file import Platform
 
 
 def platform_content(platform: Platform) -> str:
-    """Of a platform: its values, and the cores and the timing model of the user's."""
+    """Return a hash of a platform: of its values and the user's own cores and timing model."""
     values = msgspec.to_builtins(platform)
     timing = values.pop("timing", None)
     for core in (values, *values["further_cores"]):
@@ -23,12 +23,12 @@ def platform_content(platform: Platform) -> str:
 
 
 def core_content(core: str) -> str:
-    """Of a core in a user's folder: name and content; else its name."""
+    """Return name and content of a core in a user's folder; else its name."""
     return find_core(core).key
 
 
 def timing_content(timing: str | None) -> str:
-    """Of a timing model that is a file; else its name."""
+    """Return the content of a timing model that is a file; else its name."""
     path = timing_file(timing)
     return (
         f"{file_content(str(path))}{str(timing).removeprefix(str(path))}" if path else str(timing)
@@ -36,7 +36,7 @@ def timing_content(timing: str | None) -> str:
 
 
 def file_content(path: str) -> str:
-    """Of a file; read again when it has changed."""
+    """Return the hash of a file; it is read again when it has changed."""
     state = Path(path).stat()
     return _file_at(path, state.st_mtime_ns, state.st_size)
 

@@ -16,7 +16,7 @@ from covp.errors import ToolchainError
 from covp.graph.graph import Op
 
 Schedules = ScheduleChoice | Literal["recorded"] | None
-"""Where schedules come from: a function of one's own, the tuner's records, or the kernels alone."""
+"""Source of schedules: a function of one's own, the tuner's records, or the kernels alone."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class RecordedSchedules:
     device: str = "virtual"
 
     def __call__(self, op: Op) -> Schedule | None:
-        """The schedule of `trial`."""
+        """Return the schedule of `trial`."""
         trial = self.trial(op)
         return None if trial is None else Schedule.parse(trial.schedule)
 
     def trial(self, op: Op) -> Trial | None:
-        """The record that an operator's schedule comes from."""
+        """Return the record that an operator's schedule comes from."""
         core, compiler = self.platform.core, self.compiler
         return self.records.find(op, core, compiler, self.options, self.device)
 
@@ -53,7 +53,7 @@ def recorded_schedules(
     device: str = "virtual",
     **changes: Unpack[BuildChanges],
 ) -> RecordedSchedules:
-    """The best recorded schedule of each operator. The records are read once per process.
+    """Return the best recorded schedule of each operator. The records are read once per process.
 
     Args:
         platform: whose core the schedules are for.
@@ -81,13 +81,13 @@ def recorded_schedules(
 def schedules_of(
     platform: Platform, options: BuildOptions, device: str = "virtual"
 ) -> RecordedSchedules | None:
-    """The `recorded_schedules` of a platform, options and device; None without tuned ones."""
+    """Return the `recorded_schedules` of a platform, options and device; None if none is tuned."""
     return recorded_schedules(platform, options, device) if options.tuned else None
 
 
 @dataclass(frozen=True)
 class ScheduleSource:
-    """Where the schedules of a build come from.
+    """Origin of the schedules of a build.
 
     Attributes:
         layers: number of layers whose schedule was tuned.
@@ -103,7 +103,7 @@ class ScheduleSource:
 
     @staticmethod
     def of(used: Sequence[tuple[Op, Trial]]) -> ScheduleSource:
-        """Of the operators of a build and the records that their schedules come from."""
+        """Return the source for operators of a build and the records of their schedules."""
         trials = [trial for _, trial in used]
         return ScheduleSource(
             len(trials),

@@ -16,7 +16,13 @@ from covp.cli.output import echo, print_json
     type=click.Choice(["markdown", "header", "svd"]),
     help="Print ACCEL's register map: a table, the driver's C header, or CMSIS-SVD.",
 )
-@click.option("-p", "--platform", default="riscv32", show_default=True, help="For the addresses.")
+@click.option(
+    "-p",
+    "--platform",
+    default="riscv32",
+    show_default=True,
+    help="Platform whose addresses are shown.",
+)
 @options.as_json
 def accelerators(
     accelerator: str | None, registers: str | None, platform: str, as_json: bool
@@ -54,7 +60,7 @@ def accelerators(
 
 
 def _register_map(spec: str, form: str, platform_name: str) -> str:
-    """The registers of an accelerator in its first place on a platform."""
+    """Return the registers of an accelerator in its first place on a platform."""
     from covp.base.c_names import c_prefix
     from covp.chip.platform_file import load_platform
     from covp.codegen.offload import accelerator_places

@@ -21,7 +21,7 @@ class _TwoWords(GroupedCommand):
     """Joins the two words of ``--against toolchain gcc``."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """As click does."""
+        """Parse as click does, with ``--against KIND WORD`` joined to one argument."""
         joined: list[str] = []
         words = iter(args)
         for word in words:

@@ -51,7 +51,7 @@ from covp.firmware.mlperf.wake_word import build_wake_word, is_wake_word
     type=click.Choice(["performance", "energy"]),
     default="performance",
     show_default=True,
-    help="Of the runner; `energy` estimates it, with the runner's interface board and monitor.",
+    help="Mode of the runner; `energy` estimates it with the runner's interface board and monitor.",
 )
 @click.option(
     "--card",
@@ -122,7 +122,7 @@ def board(
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """SIGTERM ends the command as Ctrl-C does."""
+    """End the command at SIGTERM as at Ctrl-C."""
     raise KeyboardInterrupt
 
 
@@ -171,7 +171,7 @@ def _announce_station(station: WakeWordStation, made: Build, as_json: bool) -> N
 
 
 def _summary(served: BenchmarkBoard, mode: Mode) -> Iterator[str]:
-    """What was measured; in energy mode the estimate for one inference."""
+    """Yield lines on what was measured; in energy mode the estimate for one inference too."""
     windows, simulated = served.windows, served.firmware.simulated
     if windows.inferences:
         mean = windows.microseconds / windows.inferences

@@ -45,7 +45,13 @@ from covp.runtime.devices import open_device
     help="File to write; default: PLATFORM.yaml, or timing.yaml of a core's own folder.",
 )
 @click.option("--force", is_flag=True, help="Overwrite the file.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of programs.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of the random programs.",
+)
 @options.as_json
 def calibrate(
     platform: str,
@@ -84,13 +90,13 @@ def calibrate(
 
 
 def _default(board: Platform) -> Path:
-    """The file to write: of a core in a user's folder its timing model."""
+    """Return the file to write: of a core in a user's folder its timing model."""
     core = board.core
     return core.folders[0] / "timing.yaml" if core.content else Path(f"{board.name}.yaml")
 
 
 def _check_output(path: Path, platform: str, force: bool) -> None:
-    """Before anything runs: whether the file may be written."""
+    """Check that the file may be written, before anything runs."""
     if not path.parent.is_dir():
         raise UsageError(f"--output {path}: there is no folder {path.parent}")
     if path.is_dir():
@@ -118,7 +124,7 @@ def _print(found: Calibration, path: Path) -> None:
 
 
 def _pairs(rows: Iterable[Row]) -> list[list[object]]:
-    """One row per hazard: where its loop starts with a word, and off one."""
+    """Return one row per hazard: where its loop starts with a word, and off one."""
     found: dict[str, list[object]] = {}
     for row in rows:
         cells = found.setdefault(row.name, [row.name, None, None, None, None])

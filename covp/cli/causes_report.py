@@ -1,4 +1,4 @@
-"""What ``covp run --causes`` adds: what each layer's and function's cycles passed with."""
+"""Output of ``covp run --causes``: a breakdown of each layer's and function's cycles by cause."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Row(NamedTuple):
 
 
 def print_causes(result: Evaluation) -> None:
-    """Two tables: layers, and the functions that take the most cycles."""
+    """Print two tables: layers, and the functions that take the most cycles."""
     profile = result.profile
     total, rows = profile.causes or {}, _rows(profile)
     causes = [cause for cause, cycles in total.items() if cycles]

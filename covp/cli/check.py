@@ -47,12 +47,18 @@ _TITLES = {
     default=1.0,
     show_default=True,
     metavar="PERCENT",
-    help="By how much instructions, cycles, flash, RAM or offload may be worse.",
+    help="Allowed regression of instructions, cycles, flash, RAM or offload.",
 )
-@click.option("--max-instructions", type=click.IntRange(0), metavar="N", help="Of each run.")
-@click.option("--max-ms", type=float, metavar="MS", help="Time of each run.")
-@click.option("--max-flash", type=options.size, metavar="SIZE", help="Of each run, such as 512K.")
-@click.option("--max-ram", type=options.size, metavar="SIZE", help="Of each run, such as 64K.")
+@click.option(
+    "--max-instructions", type=click.IntRange(0), metavar="N", help="Most instructions of each run."
+)
+@click.option("--max-ms", type=float, metavar="MS", help="Most time of each run.")
+@click.option(
+    "--max-flash", type=options.size, metavar="SIZE", help="Most flash of each run, such as 512K."
+)
+@click.option(
+    "--max-ram", type=options.size, metavar="SIZE", help="Most RAM of each run, such as 64K."
+)
 @junit
 @options.as_json
 def check(
@@ -133,20 +139,20 @@ def _markdown(found: Sequence[Verdict]) -> Iterator[str]:
         assert run is not None
         cells = [_cell(name, *verdict.figure(name)) for name in FIGURES]
         mark = verdict.word.upper() if verdict.problems else verdict.word
-        yield f"| {_escaped(run.title)} | {' | '.join(cells)} | {mark} |"
+        yield f"| {_escape(run.title)} | {' | '.join(cells)} | {mark} |"
     yield ""
     for verdict in found:
         run = verdict.now or verdict.before
         assert run is not None
-        yield from (f"- **{_escaped(run.title)}**: {problem}" for problem in verdict.problems)
+        yield from (f"- **{_escape(run.title)}**: {problem}" for problem in verdict.problems)
     yield from sorted({note for verdict in found for note in _compilers(verdict)})
 
 
 def _compilers(verdict: Verdict) -> Iterator[str]:
     if verdict.now and verdict.before and verdict.now.toolchain != verdict.before.toolchain:
         yield (
-            f"- the baseline is of {_escaped(verdict.before.toolchain)}, the results are of "
-            f"{_escaped(verdict.now.toolchain)}: figures differ between compilers"
+            f"- the baseline is of {_escape(verdict.before.toolchain)}, the results are of "
+            f"{_escape(verdict.now.toolchain)}: figures differ between compilers"
         )
 
 
@@ -159,6 +165,6 @@ def _cell(name: str, before: float | None, now: float | None) -> str:
     return f"{text} ({(now - before) / before:+.1%})" if before else f"{text} (from 0)"
 
 
-def _escaped(text: str) -> str:
-    """Text that cannot leave its cell or line of Markdown."""
+def _escape(text: str) -> str:
+    """Return text that cannot leave its cell or line of Markdown."""
     return printable(text).replace("|", "\\|")

@@ -70,7 +70,7 @@ def compare(
     try_one = partial(core_and_accelerators, platform=board, wanted=wanted, **how)
     found = [
         _with_data(comparison, data, model, device)
-        for model, comparison in zip(models, _compared(models, try_one), strict=True)
+        for model, comparison in zip(models, _compare(models, try_one), strict=True)
     ]
     warn(chain.from_iterable(map(_warnings, found)))
     if trace is not None:
@@ -88,7 +88,7 @@ def compare(
     return 0 if all(comparison.matches_reference for comparison in found) else 1
 
 
-def _compared(models: Sequence[str], try_one: Callable[..., Comparison]) -> list[Comparison]:
+def _compare(models: Sequence[str], try_one: Callable[..., Comparison]) -> list[Comparison]:
     with progress("running", 2 * len(models)) as advance:
         return [try_one(model, starts=partial(_advance, advance, model)) for model in models]
 
@@ -104,7 +104,7 @@ def _with_data(
 
 
 def _side_by_side(found: list[Comparison]) -> dict[str, Evaluation]:
-    """All runs, by the names that they have in a trace."""
+    """Return all runs, by the names that they have in a trace."""
     runs = {}
     for number, comparison in enumerate(found):
         model = comparison.alone.model
@@ -173,7 +173,7 @@ def _verdicts(
     found: list[Comparison],
     seed: int,
 ) -> Iterator[str]:
-    """How much was compared; of each run that is wrong, the first difference."""
+    """Yield how much was compared, and the first difference of each wrong run."""
     runs = [
         (run, reproduction(model, platform, names, seed))
         for model, comparison in zip(models, found, strict=True)
@@ -208,7 +208,7 @@ def _row(comparison: Comparison) -> list[object]:
 
 
 def _data_lines(comparison: Comparison, names: str) -> Iterator[str]:
-    """What is said of samples; with accelerators only where these computed them."""
+    """Yield lines on samples; with accelerators only where these computed them."""
     model = comparison.alone.model
     for how, run in (("alone", comparison.alone), (f"with {names}", comparison.accelerated)):
         if run.data is not None and (how == "alone" or run.data.on == "device"):

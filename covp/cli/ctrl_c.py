@@ -11,7 +11,7 @@ from covp.cli.output import echo
 
 @contextmanager
 def until_ctrl_c() -> Iterator[None]:
-    """Ends the block at Ctrl-C and says so on standard error."""
+    """End the block at Ctrl-C and say so on standard error."""
     try:
         yield
     except KeyboardInterrupt:

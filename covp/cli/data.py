@@ -36,7 +36,7 @@ _OPTIONS = (
         type=click.Path(path_type=Path),
         metavar="FILE",
         heading="Samples",
-        help="What is right for each sample, .npy or text: classes for top-1, 0 and 1 for the area "
+        help="Ground truth per sample, .npy or text: classes for top-1, 0 and 1 for the area "
         "under the curve, floats for mean errors.",
     ),
     option(
@@ -60,7 +60,7 @@ _OPTIONS = (
         "--float-model",
         metavar="MODEL",
         heading="Samples",
-        help="Run the samples on this model, too: the one before the quantization.",
+        help="Run the samples on this model too: the original float model.",
     ),
     option(
         "--jobs",
@@ -73,7 +73,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class SampleOptions:
-    """What the options say; `run_data` takes it.
+    """Samples that the options name; `run_data` takes it.
 
     Attributes:
         data: the samples.
@@ -94,7 +94,7 @@ def read_options(
     float_model: str | None,
     jobs: int | None,
 ) -> SampleOptions | None:
-    """The samples that the options name; None: there are none.
+    """Return the samples that the options name; None: there are none.
 
     Raises:
         UsageError: an option needs ``--data``.
@@ -126,7 +126,7 @@ options = bundle(
 def demand_fitting(
     data: SampleOptions | None, models: Sequence[str], options: BuildOptions
 ) -> None:
-    """Raises UsageError: samples or labels do not fit one of the models."""
+    """Raise UsageError if samples or labels do not fit one of the models."""
     if data is not None:
         for model in models:
             first_inputs(data.data, as_graph(model, options))
@@ -135,7 +135,7 @@ def demand_fitting(
 def run_data(
     results: Sequence[Evaluation], data: SampleOptions | None, model: str, device: str
 ) -> list[Evaluation]:
-    """Evaluations of one model with what `accuracy_of` says; a bar on a terminal.
+    """Return evaluations of one model with what `accuracy_of` says; a bar on a terminal.
 
     The reference, the float model and LiteRT do not depend on the build: they run once, and stand
     in the first one.
@@ -161,7 +161,7 @@ def run_data(
 
 
 def accuracy_cell(quality: Quality | None) -> str | None:
-    """For a table: the one figure that says most."""
+    """Return the one figure that says most, for a table."""
     if quality is None:
         return None
     scores = quality.scores
@@ -173,7 +173,7 @@ def accuracy_cell(quality: Quality | None) -> str | None:
 
 
 def data_lines(quality: Quality) -> list[str]:
-    """What is printed of samples."""
+    """Return lines on samples."""
     steps = f" of {quality.steps} inferences each" if quality.steps > 1 else ""
     where = {
         "device": "on the device",

@@ -47,7 +47,7 @@ def debugport(platform: str, protocol: str | None, host: str, port: int | None) 
 
 
 def openocd_line(platform: Platform, protocol: str, port: int) -> str:
-    """The command of a user whose board this is, with the cable replaced."""
+    """Return the command of a user whose board this is, with the cable replaced."""
     if protocol == "stlink":
         if platform.openocd is None:
             files = '-f interface/stlink.cfg -c "transport select hla_swd" -f target/YOURS.cfg'

@@ -71,7 +71,7 @@ _HOST = "--device host: C as a process of yours; no sandbox, it may do all that 
 
 
 def _brought() -> Iterator[Finding]:
-    """What comes from other packages."""
+    """Yield findings on what other packages bring."""
     for group in GROUPS:
         for each in brought(group).values():
             for one in each:
@@ -84,7 +84,7 @@ def _brought() -> Iterator[Finding]:
 @click.command()
 @options.as_json
 def doctor(as_json: bool) -> None:
-    """Show what is installed, what each tool enables and how to get it."""
+    """Show what is installed, which features each tool enables and how to get it."""
     findings = [
         *(Finding(name, _package_version(name), *rest) for name, *rest in _PACKAGES),
         *(Finding(name, _tool_version(name), *rest) for name, *rest in _TOOLS),
@@ -99,7 +99,7 @@ def doctor(as_json: bool) -> None:
 
 
 def _host() -> str | None:
-    """The system that device host runs on, where it does."""
+    """Return the system that device host runs on, where it does."""
     suits = sys.platform == "linux" and platform.machine().lower() in ("x86_64", "amd64")
     return f"{platform.system()} {platform.machine()}" if suits else None
 
@@ -112,7 +112,7 @@ def _package_version(name: str) -> str | None:
 
 
 def _tool_version(name: str) -> str | None:
-    """The first number-like word of what --version prints."""
+    """Return the first number-like word of what --version prints."""
     path = shutil.which(name)
     if path is None:
         return None

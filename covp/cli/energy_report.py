@@ -11,7 +11,7 @@ from covp.evaluation.energy import Energy, EnergyPart
 
 
 def energy_lines(result: Evaluation, verbose: bool) -> Iterator[str]:
-    """The sum, and where it comes from if ``verbose``; why there is none; or nothing at all."""
+    """Yield the energy, with its source if ``verbose``; or why there is none; or nothing."""
     energy = result.energy
     if isinstance(energy, str):
         yield f"energy: not estimated: {energy}"
@@ -37,7 +37,7 @@ def _product(part: EnergyPart) -> str:
 
 
 def area_lines(result: Evaluation, verbose: bool) -> Iterator[str]:
-    """The areas of accelerators that are known; with sources, one line each, if ``verbose``."""
+    """Yield known areas of accelerators; with sources, one line each, if ``verbose``."""
     areas = estimate_areas(result.program)
     if areas and not verbose:
         each = ", ".join(f"{area.name} {area.um2 / 1e6:.3g} mm2" for area in areas)
@@ -54,7 +54,7 @@ def area_lines(result: Evaluation, verbose: bool) -> Iterator[str]:
 
 
 def in_joules(value: float) -> str:
-    """Such as "3.07 mJ" or "91.2 uJ"."""
+    """Return an energy as text, such as "3.07 mJ" or "91.2 uJ"."""
     scales = ((1.0, "J"), (1e-3, "mJ"), (1e-6, "uJ"))
     factor, unit = next((s for s in scales if value >= s[0]), (1e-9, "nJ"))
     return f"{value / factor:.3g} {unit}"

@@ -12,7 +12,7 @@ from covp.runtime.profile import LayerProfile
 
 
 def print_explanation(result: Evaluation) -> None:
-    """For each layer its place, the alternatives with their cycles, and the rejections."""
+    """Print each layer's place, the alternatives with their cycles, and the rejections."""
     rejected: dict[str, list[RejectedLayer]] = {}
     for entry in rejected_layers(result):
         rejected.setdefault(entry.refusal.layer, []).append(entry)
@@ -39,7 +39,7 @@ def _cycles(layer: ProgramLayer, entry: LayerProfile | None) -> str:
 
 
 def _alternatives(result: Evaluation, operators: tuple[str, ...]) -> Iterator[str]:
-    """The other ways to compute a layer's operators, and others besides."""
+    """Yield the other ways to compute a layer's operators, and others besides."""
     own = set(operators)
     for other in result.program.alternatives:
         if not other.chosen and not own.isdisjoint(other.operators):

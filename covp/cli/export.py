@@ -118,7 +118,7 @@ def export(
 
 
 def _application(library: Library, benchmark: str | None) -> Application:
-    """The firmware that speaks MLPerf Tiny's protocol."""
+    """Return the firmware that speaks MLPerf Tiny's protocol."""
     if benchmark is None and is_wake_word(library.program):
         return wake_word_application(library)
     return tiny_application(library, find_benchmark(library.program, benchmark))

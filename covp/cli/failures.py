@@ -1,4 +1,4 @@
-"""What a failure prints: one line on standard error, with --json a document on standard output.
+"""Print failures: one line on standard error, with --json a document on standard output.
 
 Exit status: 0 done, 1 the work failed or a check did not hold, 2 the call itself is wrong,
 130 interrupted.
@@ -26,7 +26,7 @@ _HINT = re.compile(r"(?:; |: )(?=did you mean |known are |see )|; ")
 
 def report(error: BaseException, arguments: Sequence[str]) -> int:
     """Print an error in one line, and as JSON where that is wanted; the exit status."""
-    status, kind, message = _classified(error)
+    status, kind, message = _classify(error)
     echo(f"covp: {message}", err=True)
     if wants_json(arguments):
         print_json({"schema": "covp.error/1", "error": _record(error, kind, message)})
@@ -34,7 +34,7 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether the call asks for JSON, by option or environment variable."""
+    """Return whether the call asks for JSON, by option or environment variable."""
     options = list(arguments)
     if "--" in options:
         options = options[: options.index("--")]
@@ -43,8 +43,8 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return "--json" in options or variable.lower() in ("1", "true", "t", "yes", "y", "on")
 
 
-def _classified(error: BaseException) -> tuple[int, str, str]:
-    """Exit status, kind and the line of an error."""
+def _classify(error: BaseException) -> tuple[int, str, str]:
+    """Return exit status, kind and the line of an error."""
     if isinstance(error, (KeyboardInterrupt, click.exceptions.Abort)):
         return INTERRUPTED, "Interrupted", "interrupted"
     if isinstance(error, click.ClickException):
@@ -63,7 +63,7 @@ def _classified(error: BaseException) -> tuple[int, str, str]:
 
 
 def _wrong_call(error: click.ClickException) -> str:
-    """click's message as one line."""
+    """Return click's message as one line."""
     text = _one_line(error.format_message()).rstrip(".")
     if isinstance(error, click.UsageError) and not text.endswith("?"):
         path = error.ctx.command_path if error.ctx else "covp"
@@ -85,13 +85,13 @@ def _os_error(error: OSError) -> str:
 
 
 def _one_line(text: str) -> str:
-    """The text on one line; of names too long for it, the ends."""
+    """Return the text on one line; of names too long for it, the ends."""
     words = _ENDLESS.sub(r"\1...\2", " ".join(text.split()))
     return words.encode(errors="backslashreplace").decode()
 
 
 def _record(error: BaseException, kind: str, message: str) -> dict[str, Any]:
-    """The ``error`` of ``covp.error/1``: an error's own fields, else what its text says."""
+    """Return the ``error`` of ``covp.error/1``: an error's own fields, else what its text says."""
     where, hint = None, None
     if isinstance(error, CovpError):
         where, hint = error.where, error.hint

@@ -111,7 +111,7 @@ def firmware(
 
 
 def _attach(device: VirtualDevice, specs: Sequence[str]) -> None:
-    """Accelerators where programs that are compiled with the same ``-a`` expect them."""
+    """Attach accelerators where programs that are compiled with the same ``-a`` expect them."""
     backends = find_backends(specs)
     places = accelerator_places(device.platform, len(backends))
     for backend, (base, irq) in zip(backends, places, strict=True):

@@ -105,7 +105,7 @@ def _report(model: str, budget: str, found: Sequence[Placing]) -> None:
 
 
 def _print_next(found: Sequence[Placing], command: Callable[[str], str]) -> None:
-    """The command that shows the first that fits."""
+    """Print the command that shows the first that fits."""
     for fit in [fit for fit in found if fit.fits][:1]:
         size = " --optimize size" * fit.is_smaller
         echo(f"more of one: {command(fit.trial.platform.name)}{size}")
@@ -131,7 +131,7 @@ def _row(fit: Placing) -> list[object]:
 
 
 def _trust(fit: Placing) -> str | None:
-    """How far the cycles can be off."""
+    """Return how far the cycles can be off."""
     result = fit.trial.result
     source = result.profile.sources.cycles if result else None
     if source is None:

@@ -120,7 +120,7 @@ def gdbserver(
 
 
 def _firmware(device: VirtualDevice, made: Build, seed: int) -> Path:
-    """The model's ELF file; its accelerators are on the bus."""
+    """Return the model's ELF file; its accelerators are on the bus."""
     elf = link_project(Project.of(made, Sample.random(made.graph, seed)))
     for accelerator in made.program.accelerators:
         attach_accelerator(device, accelerator)

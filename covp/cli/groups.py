@@ -24,7 +24,7 @@ HEADINGS = (
     "Waveform",
     "Options",
 )
-"""In the order of the help."""
+"""Headings in the order of the help."""
 
 
 class HeadedOption(click.Option):
@@ -43,7 +43,7 @@ class GroupedCommand(click.Command):
     """A click command with one section of options for each heading."""
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """As click does, by `HEADINGS`."""
+        """Write the options under their `HEADINGS`."""
         sections: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for parameter in self.get_params(context):
             record = parameter.get_help_record(context)
@@ -79,11 +79,11 @@ class LazyGroup(click.Group):
         self._known = {*self._lines, *hidden}
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """The names in the order of the help."""
+        """Return the names in the order of the help."""
         return list(self._lines)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """The subcommand, or None."""
+        """Return the subcommand, or None."""
         if name not in self._known:
             return None
         home = self._modules.get(name, name)
@@ -94,14 +94,14 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with near misses for an unknown name."""
+        """Find a command as click does, with near misses for an unknown name."""
         name = arguments[0]
         if name not in self._known and not name.startswith("-"):
             context.fail(f"no command {name!r}: {near_misses(name, self._lines)}")
         return super().resolve_command(context, arguments)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """One section for each heading."""
+        """Write one section for each heading."""
         width = max(map(len, self._lines))
         for heading, commands in self.sections.items():
             with formatter.section(heading):

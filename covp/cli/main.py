@@ -98,7 +98,7 @@ def covp(debug: bool) -> None:
 
 
 class _OnTerminal(logging.Handler):
-    """What the library logs, on standard error as Python prints it by itself."""
+    """Handler that writes log messages to standard error, as Python does by itself."""
 
     def emit(self, record: logging.LogRecord) -> None:
         echo(record.getMessage(), err=True)

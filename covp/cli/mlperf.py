@@ -83,7 +83,7 @@ def mlperf(
     if reference and data is None:
         raise UsageError("--reference finds the accuracy over samples: name them with --data")
     if report is not None and not report.absolute().parent.is_dir():
-        raise UsageError(f"{report}: cannot be written: {report.parent} is no folder")
+        raise UsageError(f"{report}: cannot be written: {report.parent} is not a folder")
     with progress("measuring", None) as advance:
         rows = sweep(
             models,

@@ -20,7 +20,7 @@ _NUMBERS = (
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    """The label, the table, and what has to be known of it."""
+    """Print the label, the table, and the notes on it."""
     echo(LABEL)
     columns = _columns(rows)
     print_table(
@@ -34,7 +34,7 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The same as a Markdown document."""
+    """Return the same as a Markdown document."""
     columns = _columns(rows)
     lines = [
         f"# {LABEL}",
@@ -43,21 +43,21 @@ def markdown(rows: Sequence[Row]) -> str:
         _line([*("---" for _ in _TEXTS), *("---:" for _ in columns[len(_TEXTS) :])]),
         *(_line([cell(value) for value in _cells(row, columns)]) for row in rows),
         "",
-        *(f"- {_escaped(note)}" for note in _notes(rows)),
+        *(f"- {_escape(note)}" for note in _notes(rows)),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_escaped, cells))} |"
+    return f"| {' | '.join(map(_escape, cells))} |"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
-    """All that some row has; accuracies only where samples were given."""
+    """Return all that some row has; accuracies only where samples were given."""
     unwanted = set()
     if not any(row.quality for row in rows):
         unwanted |= {"accuracy", "target"}
@@ -110,7 +110,7 @@ def _target(quality: Quality) -> str:
 
 
 def _notes(rows: Sequence[Row]) -> Iterator[str]:
-    """One line each, for all rows that it is true of."""
+    """Yield one line each, for all rows that it is true of."""
     notes: list[str] = []
     for row in rows:
         point, cost = row.point, row.performance

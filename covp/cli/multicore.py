@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def _by_core(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, list[str]]:
-    """Each is CORE=VALUE; the values by core."""
+    """Return the values of CORE=VALUE options by core."""
     found: dict[str, list[str]] = {}
     for text in given:
         core, _, value = text.partition("=")
@@ -67,7 +67,7 @@ def _by_core(
     default=1000,
     show_default=True,
     metavar="CYCLES",
-    help="That a core runs before another one's turn comes; fewer are closer in time, and slower.",
+    help="Length of a core's turn; shorter turns keep cores closer in time, but are slower.",
 )
 @click.option(
     "--timeout",
@@ -75,7 +75,7 @@ def _by_core(
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="Of host time, for the whole run.",
+    help="Limit of host time for the whole run.",
 )
 @options.toolchain
 @options.as_json

@@ -59,10 +59,25 @@ def accelerator(name: str, output: Path | None) -> None:
 @new.command()
 @click.argument("name")
 @click.option("--core", required=True, help="A name from `covp cores`, or a folder of your own.")
-@click.option("--flash", required=True, metavar="SIZE[@ADDRESS]", help="Such as 2M@0x08000000.")
-@click.option("--ram", required=True, metavar="SIZE[@ADDRESS]", help="Such as 96K.")
-@click.option("--clock", default="100M", show_default=True, metavar="HZ", help="Such as 84M.")
-@click.option("--wait-states", type=click.IntRange(0, 255), help="Of the flash, in core cycles.")
+@click.option(
+    "--flash",
+    required=True,
+    metavar="SIZE[@ADDRESS]",
+    help="Size of the flash, such as 2M@0x08000000.",
+)
+@click.option(
+    "--ram", required=True, metavar="SIZE[@ADDRESS]", help="Size of the RAM, such as 96K."
+)
+@click.option(
+    "--clock",
+    default="100M",
+    show_default=True,
+    metavar="HZ",
+    help="Clock of the core, such as 84M.",
+)
+@click.option(
+    "--wait-states", type=click.IntRange(0, 255), help="Wait states of the flash, in core cycles."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="By default NAME.yaml.")
 def platform(
     name: str,
@@ -96,7 +111,7 @@ def platform(
         **_memory("flash", flash, flash_at),
         **_memory("ram", ram, ram_at),
     }
-    text = filled((_TEMPLATES / "platform.yaml.in").read_text(encoding="utf-8"), words)
+    text = fill((_TEMPLATES / "platform.yaml.in").read_text(encoding="utf-8"), words)
     own = is_core_path(core)
     with temporary_folder("new") as made:
         draft = Path(made) / target.name
@@ -117,7 +132,7 @@ def platform(
 
 
 def _demand_place(name: str, target: Path) -> None:
-    """Raises UsageError: NAME cannot be a platform's, or the file is not to be written."""
+    """Raise UsageError if NAME cannot be a platform's, or the file is not to be written."""
     if not _BOARD.fullmatch(name) or yaml.safe_load(name) != name or name.endswith(".yaml"):
         raise UsageError(
             f"{name!r:.60} cannot be a platform's name: a letter, then letters, digits and _.+-"
@@ -131,7 +146,7 @@ def _demand_place(name: str, target: Path) -> None:
 
 
 def _memory(kind: str, stated: str, usual: int) -> dict[str, str]:
-    """The words of a memory of the template."""
+    """Return the words of a memory of the template."""
     size, sign, address = stated.partition("@")
     options.size(size)
     try:
@@ -143,7 +158,7 @@ def _memory(kind: str, stated: str, usual: int) -> dict[str, str]:
     return {f"@{kind}@": size, f"@{kind}_at@": f"0x{start:08X}"}
 
 
-def filled(text: str, words: dict[str, str]) -> str:
+def fill(text: str, words: dict[str, str]) -> str:
     """Return a template's text with its words replaced."""
     for word, value in words.items():
         text = text.replace(word, value)
@@ -164,8 +179,8 @@ def write_template(template: Path, target: Path, words: dict[str, str]) -> None:
             made.mkdir()
             for file in template.iterdir():
                 if file.name.endswith(".in"):
-                    text = filled(file.read_text(encoding="utf-8"), words)
-                    (made / filled(file.name.removesuffix(".in"), words)).write_text(text, "utf-8")
+                    text = fill(file.read_text(encoding="utf-8"), words)
+                    (made / fill(file.name.removesuffix(".in"), words)).write_text(text, "utf-8")
             made.rename(target)
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None

@@ -24,7 +24,7 @@ def openocd() -> None:
     type=click.IntRange(0, 65535),
     default=DEFAULT_PORT,
     show_default=True,
-    help="Of the Tcl server; 0 takes a free one.",
+    help="Port of the Tcl server; 0 takes a free one.",
 )
 @click.option(
     "--config",
@@ -34,7 +34,12 @@ def openocd() -> None:
     help="An OpenOCD file instead of the platform's board file; several are taken in order.",
 )
 @click.option(
-    "-c", "--command", "commands", multiple=True, metavar="CMD", help="Before OpenOCD's init."
+    "-c",
+    "--command",
+    "commands",
+    multiple=True,
+    metavar="CMD",
+    help="Command to run before OpenOCD's init.",
 )
 def start(platform: str, port: int, configs: tuple[str, ...], commands: tuple[str, ...]) -> None:
     """Start OpenOCD with the platform's board file and keep it running until Ctrl-C."""

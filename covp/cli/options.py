@@ -48,7 +48,7 @@ def hertz(text: str) -> int:
     return found
 
 
-def completed(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
+def completer(names: Callable[[], Iterable[str]]) -> Callable[..., list[CompletionItem]]:
     """Return what completes a word in a shell: one of the names, else a file."""
 
     def complete(context: object, parameter: object, begun: str) -> list[CompletionItem]:
@@ -86,9 +86,9 @@ def _platform_names() -> list[str]:
     return platform_names()
 
 
-_of_platforms = completed(_platform_names)
-model = click.argument("model", shell_complete=completed(_model_names))
-models = click.argument("models", nargs=-1, required=True, shell_complete=completed(_model_names))
+_of_platforms = completer(_platform_names)
+model = click.argument("model", shell_complete=completer(_model_names))
+models = click.argument("models", nargs=-1, required=True, shell_complete=completer(_model_names))
 platform = option(
     "-p",
     "--platform",
@@ -148,7 +148,7 @@ accelerators = option(
     multiple=True,
     metavar="ACCEL",
     heading="Target",
-    shell_complete=completed(_accelerator_names),
+    shell_complete=completer(_accelerator_names),
     help="A name from `covp accelerators` or file.py:Class, with :key=value,...; "
     "NAME=ACCEL names the instance.",
 )
@@ -158,7 +158,7 @@ inputs = option(
     multiple=True,
     metavar="FILE.npy",
     heading="Model and inputs",
-    help="One for each input.",
+    help="Input values, one file for each input.",
 )
 as_json = option(
     "--json", "as_json", is_flag=True, heading="Report", help="One JSON document on stdout."
@@ -179,7 +179,7 @@ class Seconds(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, context: click.Context | None
     ) -> float:
-        """As click does, but NaN and infinity are rejected."""
+        """Convert as click does, but reject NaN and infinity."""
         number = float(super().convert(value, param, context))
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number of seconds.", param, context)
@@ -189,7 +189,7 @@ class Seconds(click.FloatRange):
 def _shapes_by_name(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, tuple[int, ...]]:
-    """Each is NAME=1,3,32,32; nothing after the sign is the shape of a scalar."""
+    """Parse NAME=1,3,32,32 options; nothing after the sign is the shape of a scalar."""
     found: dict[str, tuple[int, ...]] = {}
     for value in given:
         name, sign, text = value.rpartition("=")
@@ -209,7 +209,7 @@ def _shapes_by_name(
 def _pairs(
     context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, str]:
-    """Each is INPUT=OUTPUT."""
+    """Parse INPUT=OUTPUT options."""
     found: dict[str, str] = {}
     for value in given:
         before, _, after = value.partition("=")
@@ -228,13 +228,13 @@ def _load_operators(
     from covp.codegen.intrinsics import dot_products
     from covp.graph.user_operators import load_operator_file
 
-    def registered() -> object:
+    def current_registrations() -> object:
         # a file that registers converters has imported them; others shall not wait for onnx
         onnx = sys.modules.get("covp.graph.onnx.converters.registry")
         return dot_products(), {} if onnx is None else dict(onnx.CONVERTERS)
 
     for file in files:
-        load_operator_file(file, also=registered)
+        load_operator_file(file, also=current_registrations)
 
 
 operators = option(
@@ -251,7 +251,7 @@ operators = option(
 def bundle(
     name: str, value: Callable[..., object], keys: tuple[str, ...], *parts: Callable[..., Any]
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Several options, listed as they stand here; the command gets one value, made of ``keys``."""
+    """Bundle options in this order; the command gets one value, made of ``keys``."""
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @wraps(command)
@@ -267,7 +267,7 @@ def bundle(
 
 
 def _value_of(hint: Any, about: Option, default: Any) -> dict[str, Any]:
-    """How click reads a value of a field's type."""
+    """Return the arguments of click's option for a type of field."""
     if hint is bool:
         return {"is_flag": True, "default": default}
     if hint == Shapes:
@@ -312,13 +312,13 @@ def _options_of(kind: type[BuildOptions] | type[RunOptions]) -> Iterator[tuple[s
 _BUILD = dict(_options_of(BuildOptions))
 _RUN = dict(_options_of(RunOptions))
 MODEL = ("shapes", "states", "streaming")
-"""What a model file leaves open."""
+"""Options for what a model file leaves open."""
 shapes, streaming, toolchain = _BUILD["shapes"], _BUILD["streaming"], _BUILD["toolchain"]
 seed = _RUN["seed"]
 
 
 def build_options(*names: str, without: tuple[str, ...] = ()) -> Decorator:
-    """The options of a build; the command gets them as ``build_options``.
+    """Return the options of a build; the command gets them as ``build_options``.
 
     Args:
         names: those that the command has; by default all.
@@ -332,6 +332,6 @@ def build_options(*names: str, without: tuple[str, ...] = ()) -> Decorator:
 
 
 def run_options(*names: str) -> Decorator:
-    """The options of a run, by default all; the command gets them as ``run_options``."""
+    """Return the options of a run, by default all; the command gets them as ``run_options``."""
     chosen = tuple(names or _RUN)
     return bundle("run_options", RunOptions, chosen, *(_RUN[name] for name in chosen))

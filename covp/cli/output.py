@@ -18,7 +18,7 @@ import msgspec
 from covp.base.terminal import visible
 
 _TO_COPY = re.compile(r"\s*(again: )?covp \S|\|")
-"""What a line begins with that is a command, or a row of a Markdown table."""
+"""Pattern of lines that begin with a command, or are a row of a Markdown table."""
 
 
 def echo(text: str = "", err: bool = False) -> None:
@@ -33,9 +33,7 @@ def echo(text: str = "", err: bool = False) -> None:
     """
     width = terminal_width(err)
     lines = visible(text).split("\n")
-    click.echo(
-        "\n".join(_folded(line, width) for line in lines) if width else visible(text), err=err
-    )
+    click.echo("\n".join(_fold(line, width) for line in lines) if width else visible(text), err=err)
 
 
 def print_code(text: str) -> None:
@@ -61,7 +59,7 @@ def terminal_width(err: bool = False) -> int | None:
     return max(20, int(columns)) if columns.isdigit() and 0 < len(columns) < 5 else None
 
 
-def _folded(line: str, width: int) -> str:
+def _fold(line: str, width: int) -> str:
     if len(line) <= width or _TO_COPY.match(line):
         return line
     indent = line[: len(line) - len(line.lstrip())]
@@ -83,14 +81,14 @@ def print_json(document: Any) -> None:
 
 
 def warn(warnings: Iterable[str]) -> None:
-    """One line each on standard error; a text that comes again is printed once."""
+    """Print one line each on standard error; a repeated text is printed once."""
     for warning in dict.fromkeys(warnings):
         echo(f"warning: {warning}", err=True)
 
 
 @contextmanager
 def progress(description: str, steps: int | None) -> Iterator[Any]:
-    """Gives ``advance(text, steps)``; a bar on a terminal, nothing in a pipe.
+    """Yield ``advance(text, steps)``; a bar on a terminal, nothing in a pipe.
 
     ``steps`` is None where their number is not known, or not yet.
     """

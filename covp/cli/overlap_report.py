@@ -11,7 +11,7 @@ from covp.evaluation import Evaluation
 
 
 def overlap_lines(result: Evaluation) -> Iterator[str]:
-    """The line of the report; none without ``--overlap``."""
+    """Yield the line of the report; none without ``--overlap``."""
     found = result.build.overlap
     if found is None:
         return
@@ -30,7 +30,7 @@ def overlap_lines(result: Evaluation) -> Iterator[str]:
 
 
 def print_schedules(result: Evaluation) -> None:
-    """Every schedule that was considered, with its cycles before the run."""
+    """Print every schedule that was considered, with its cycles before the run."""
     found = result.build.overlap
     if found is None:
         return

@@ -72,7 +72,7 @@ def _with_data(
     data: SampleOptions | None,
     device: str,
 ) -> Iterator[Trial]:
-    """The trials, those of each model with its samples."""
+    """Yield the trials, those of each model with its samples."""
     rows = list(zip(found, (model for model, _ in given), strict=True))
     for model, group in groupby(rows, lambda row: row[1]):
         trials = [trial for trial, _ in group]

@@ -25,7 +25,7 @@ def platforms(as_json: bool) -> None:
         return sum(region.bytes for region in platform.memory if region.kind == kind)
 
     def has_clock(platform: Platform) -> bool:
-        """Not this machine, whose clock is what it is: its time is measured."""
+        """Return whether the clock is configurable; not on this machine, whose time is measured."""
         return platform.core.architecture != "x86"
 
     if as_json:

@@ -1,4 +1,4 @@
-"""Where models and figures come from, in the words of tables and reports."""
+"""Describe where models and figures come from, in tables and reports."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from covp.runtime.profile import Profile
 
 
 def model_note(source: str) -> str:
-    """What has to stand beside a model's name: a synthetic one is no official model."""
+    """Return the note beside a model's name: a synthetic one is not an official model."""
     return "SYNTHETIC stand-in: random weights" if source == "synthetic" else ""
 
 
 def cycles_column(source: Source | None) -> str:
-    """The title of a column of cycles."""
+    """Return the title of a column of cycles."""
     short = {"estimated": "est."}
     return "cycles" if source is None else f"cycles ({short.get(source.kind, source.kind)})"
 
 
 def run_time(profile: Profile, clock_hz: int) -> str:
-    """The run time with its source, e.g. "estimated 76.07 ms at 100 MHz (rv32 table, ...)".
+    """Return the run time with its source, e.g. "estimated 76.07 ms at 100 MHz (rv32 table, ...)".
 
     Empty where neither time nor cycles are known.
     """

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Each figure as a file.",
+    help="Write each figure as a file.",
 )
 @click.option(
     "--format",
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     type=click.Choice(["png", "svg"]),
     default="png",
     show_default=True,
-    help="Of the figures' files.",
+    help="Format of the figures' files.",
 )
 def report(
     inputs: tuple[Path, ...],
@@ -84,9 +84,9 @@ def report(
         if not all(folders):
             raise UsageError("INPUTS are files of runs or folders of sweeps, not both")
         if table is not None:
-            raise UsageError("--csv is of runs; `covp sweep` writes a sweep's rows with its --csv")
+            raise UsageError("--csv takes runs; `covp sweep` writes a sweep's rows with its --csv")
         if nodes is not None:
-            raise UsageError("--model-explorer is of a run")
+            raise UsageError("--model-explorer takes a run")
         _write_sweeps(inputs, names, output, folder, form)
     else:
         runs = _runs(inputs, names)
@@ -105,12 +105,12 @@ def report(
 
 
 def _page_of(first: Path) -> Path:
-    """Where the page is written by default."""
+    """Return the default path of the page."""
     return first / "report.html" if first.is_dir() else first.with_suffix(".html")
 
 
 def _runs(files: Sequence[Path], names: Sequence[str]) -> list[tuple[str, Run]]:
-    """The runs of all files, each with its name."""
+    """Return the runs of all files, each with its name."""
     from covp.report.run_labels import labels, read_runs
 
     found = [(path, run) for path in files for run in read_runs(path)]
@@ -122,7 +122,7 @@ def _write_nodes(path: Path, runs: Sequence[tuple[str, Run]]) -> list[Path]:
     from covp.report.model_explorer import write_node_data
 
     if len(runs) > 1:
-        raise UsageError(f"--model-explorer is of one run, and there are {len(runs)}")
+        raise UsageError(f"--model-explorer takes one run, not {len(runs)}")
     return write_node_data(path, runs[0][1])
 
 

@@ -59,6 +59,6 @@ def _report(compared: int, found: list[ChangedValue], figures: list[ChangedValue
 
 
 def _short(value: object) -> str:
-    """A value in a few letters."""
+    """Return a value in a few letters."""
     text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
     return text if len(text) <= 60 else f"{text[:40]}..."

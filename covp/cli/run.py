@@ -44,7 +44,7 @@ from covp.evaluation.documents import RefusalRecord, Run
     "--causes",
     is_flag=True,
     heading="Report",
-    help="Add what the cycles of each layer and function passed with: issue, load-use ...",
+    help="Add a breakdown of each layer's and function's cycles by cause: issue, load-use ...",
 )
 @option(
     "--traffic",

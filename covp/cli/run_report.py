@@ -20,7 +20,7 @@ Row = list[object]
 
 
 def print_report(result: Evaluation, profile: bool, verbose: bool, again: str) -> None:
-    """Everything that is printed without ``--explain``.
+    """Print everything that is printed without ``--explain``.
 
     Args:
         result: of the run.
@@ -116,7 +116,7 @@ def _print_jobs(result: Evaluation) -> None:
 
 
 def _share(result: Evaluation, name: str) -> str:
-    """The share of the model's MACs that an accelerator did, and of its layers' if not all."""
+    """Return the share of the model's MACs that an accelerator computed, and of its layers'."""
     own = [entry for entry in result.profile.layers if entry.layer.target == name]
     total = sum(entry.layer.macs for entry in result.profile.layers)
     planned, done = sum(e.layer.macs for e in own), sum(e.offloaded_macs for e in own)
@@ -136,7 +136,7 @@ def _print_simulation(result: Evaluation) -> None:
 
 
 def _print_offload(result: Evaluation) -> None:
-    """Where the cycles of the offloaded layers go."""
+    """Print where the cycles of the offloaded layers go."""
     rows = [
         [
             str(entry.layer.index),

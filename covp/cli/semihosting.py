@@ -29,6 +29,6 @@ arguments = click.option(
 
 
 def terminal() -> Streams:
-    """This terminal as a program's console."""
+    """Return this terminal as a program's console."""
     stdin, stdout, stderr = sys.stdin.buffer, sys.stdout.buffer, sys.stderr.buffer
     return Streams(stdin, stdout, stderr)

@@ -24,13 +24,13 @@ class SerialLines:
         return ports
 
     def put(self, byte: int) -> None:
-        """One more ``byte``."""
+        """Take one more ``byte``."""
         self._line.append(byte)
         if byte == _NEWLINE:
             self.flush()
 
     def write(self, data: bytes) -> None:
-        """Several bytes, ``data``."""
+        """Take several bytes, ``data``."""
         for byte in data:
             self.put(byte)
 

@@ -24,7 +24,7 @@ from covp.graph.passes import PASSES, graph_after
     "--after",
     metavar="PASS",
     heading="Model and inputs",
-    shell_complete=options.completed(lambda: ["all", *(run.__name__ for run in PASSES)]),
+    shell_complete=options.completer(lambda: ["all", *(run.__name__ for run in PASSES)]),
     help="The graph after this pass (its last run), or after all; default: as it was read.",
 )
 @options.platform_to_compile

@@ -8,7 +8,7 @@ import sys
 
 
 def occupy_closed_streams() -> None:
-    """Where a shell closed a standard stream (``covp run ... >&-``), put one there that fails.
+    """Open a failing stream for each standard stream that a shell closed (``covp run ... >&-``).
 
     Else the next file that is opened would take its number, and get what is printed.
     """

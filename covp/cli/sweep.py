@@ -33,22 +33,22 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="A folder for the rows, needed; a sweep that is in it already is resumed.",
+    help="Folder for the rows (required); a sweep already in it is resumed.",
 )
 @click.option("--jobs", type=click.IntRange(1), help="Processes; default: one per CPU core.")
 @click.option(
-    "--scheduler", metavar="tcp://HOST:PORT", help="Of a Dask cluster that does the work instead."
+    "--scheduler", metavar="tcp://HOST:PORT", help="Dask cluster that does the work instead."
 )
 @click.option(
     "--store",
     metavar="URL",
     help="Keep the rows in this database (postgresql://...), which several machines may write.",
 )
-@click.option("--retry-failed", is_flag=True, help="Evaluate also what has failed before.")
-@click.option("--status", is_flag=True, help="Print how far the sweep in DIR is, and do no work.")
+@click.option("--retry-failed", is_flag=True, help="Evaluate failed designs again.")
+@click.option("--status", is_flag=True, help="Print the progress of the sweep in DIR and exit.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the file, for editors.")
-@click.option("--csv", type=_FILE, metavar="FILE", help="Write all rows there as well.")
-@click.option("--parquet", type=_FILE, metavar="FILE", help="Likewise, as Parquet.")
+@click.option("--csv", type=_FILE, metavar="FILE", help="Write all rows there as CSV.")
+@click.option("--parquet", type=_FILE, metavar="FILE", help="Write all rows there as Parquet.")
 @options.as_json
 def sweep(
     spec: str | None,
@@ -82,7 +82,7 @@ def sweep(
         raise UsageError("name the file of a sweep: covp sweep SWEEP.yaml -o DIR")
     for file in filter(None, (csv, parquet)):
         if not file.absolute().parent.is_dir():
-            raise UsageError(f"cannot be written: {file.parent} is no folder", where=file)
+            raise UsageError(f"cannot be written: {file.parent} is not a folder", where=file)
     if parquet:
         load_extra("pyarrow", "sweep")
     with _progress() as tell:
@@ -120,7 +120,7 @@ def _print_status(where: str, as_json: bool) -> int:
 
 @contextmanager
 def _progress() -> Iterator[Any]:
-    """Gives what takes the progress: a bar with rate and time left, nothing in a pipe."""
+    """Yield the callback for progress: a bar with rate and time left, nothing in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return

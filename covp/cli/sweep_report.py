@@ -1,4 +1,4 @@
-"""What ``covp sweep`` prints: the designs, or of many the best, and what has failed."""
+"""Output of ``covp sweep``: the designs, or of many the best, and the failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TEXTS = ("model", "platform", "accelerators", "varied")
 
 
 def print_result(result: SweepResult) -> None:
-    """All rows that have figures if they are few; else those of the front."""
+    """Print all rows that have figures if they are few; else those of the front."""
     good = [row for row in result.rows if row.is_ok]
     rows, title = good, ""
     if len(good) > _MOST:
@@ -41,7 +41,7 @@ def print_result(result: SweepResult) -> None:
 
 
 def _why_empty(result: SweepResult) -> str:
-    """Of a sweep that has designs with figures."""
+    """Return why the front is empty although designs have figures."""
     limits, rows = result.spec.limits, [row for row in result.rows if row.is_ok]
     if result.feasible:
         return f"no design has all of {', '.join(result.objectives)}"
@@ -55,14 +55,14 @@ def _why_empty(result: SweepResult) -> str:
 
 
 def _unknown(result: SweepResult) -> str:
-    """The figures with a limit that designs lack which break none."""
+    """Return the figures with a limit that designs lack which break none."""
     names = [limit.figure for limit in result.spec.limits]
     rows = result.feasible
     return ", ".join(n for n in dict.fromkeys(names) if any(getattr(r, n) is None for r in rows))
 
 
 def _different(result: SweepResult) -> list[Row]:
-    """The front without rows that have the same objectives as one before."""
+    """Return the front without rows that have the same objectives as one before."""
     figures = {
         (row.model, *(getattr(row, name) for name in result.objectives)): row
         for row in reversed(result.front)
@@ -95,17 +95,17 @@ def _cells(row: Row) -> tuple[object, ...]:
     outputs = {True: "bit-exact", False: "WRONG", None: None}[row.matches_reference]
     return (
         model, row.platform, " + ".join(row.accelerators) or "-", varied, row.cycles,
-        _scaled(row.seconds, 1e3, ""), _scaled(row.energy_j, 1e6, " uJ"),
-        _scaled(row.area_um2, 1e-6, " mm2"), row.flash_bytes, row.ram_bytes, outputs,
+        _scale(row.seconds, 1e3, ""), _scale(row.energy_j, 1e6, " uJ"),
+        _scale(row.area_um2, 1e-6, " mm2"), row.flash_bytes, row.ram_bytes, outputs,
     )  # fmt: skip
 
 
-def _scaled(value: float | None, factor: float, unit: str) -> str | None:
+def _scale(value: float | None, factor: float, unit: str) -> str | None:
     return None if value is None else f"{value * factor:.4g}{unit}"
 
 
 def _print_counts(result: SweepResult) -> None:
-    """How many there are, which constraints they keep, and why the others failed."""
+    """Print how many designs there are, which constraints they keep, and why others failed."""
     limits = result.spec.limits
     good = [row for row in result.rows if row.is_ok]
     echo(f"{len(good):,} designs with figures, {len(result.failed):,} failed")

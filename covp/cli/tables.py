@@ -16,7 +16,7 @@ _GAP = 2  # between two columns
 _LONGEST_WORD = 24  # longer ones, such as paths, may be broken
 _MOST_LINES = 3
 _RAGGED = 1.2
-"""Of a folded text's width: words leave the ends of lines empty."""
+"""Factor of a folded text's width: words leave the ends of lines empty."""
 
 
 def print_table(
@@ -26,7 +26,7 @@ def print_table(
     title: str = "",
     drop: Sequence[str] = (),
 ) -> None:
-    """A table as wide as the terminal, or 200 columns in a pipe.
+    """Print a table as wide as the terminal, or 200 columns in a pipe.
 
     Where it is wider, headings and texts are folded at words; where that is not enough, columns
     are left out and named below.
@@ -50,9 +50,9 @@ def print_table(
     table.padding = (0, 1, 0, 0)
     for index, size in zip(shown, widths, strict=True):
         justify = "left" if index < left else "right"
-        table.add_column(_folded(columns[index], size), justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        table.add_column(_fold(columns[index], size), justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for row in cells:
-        table.add_row(*(_folded(row[i], size) for i, size in zip(shown, widths, strict=True)))
+        table.add_row(*(_fold(row[i], size) for i, size in zip(shown, widths, strict=True)))
     Console(width=width, highlight=False, markup=False).print(table)
     hidden = [name for index, name in enumerate(columns) if index not in shown]
     if hidden:
@@ -60,7 +60,7 @@ def print_table(
 
 
 def operator_cell(kind: str, name: str) -> str:
-    """An operator's kind, with its name where the model gives it one: "CONV_2D /layer1/Conv"."""
+    """Return an operator's kind, with its name in the model if any: "CONV_2D /layer1/Conv"."""
     own = re.fullmatch(rf"{re.escape(kind.lower())}(_\d+)+", name)
     return kind if own else f"{kind} {name}"
 
@@ -68,7 +68,7 @@ def operator_cell(kind: str, name: str) -> str:
 def fit(
     columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, drop: Sequence[str] = ()
 ) -> tuple[list[int], list[int]]:
-    """The columns that are shown, and their widths.
+    """Return the columns that are shown, and their widths.
 
     Those in ``drop`` are left out before a text is folded to more than three lines, the others
     only where no folding helps.
@@ -80,7 +80,7 @@ def fit(
     for lines, names in ((_MOST_LINES, leaving), (None, rest)):
         while True:
             widths = _widths(columns, rows, shown, lines)
-            chosen = _shrunk(widths, room - _GAP * (len(shown) - 1))
+            chosen = _shrink(widths, room - _GAP * (len(shown) - 1))
             if chosen is not None or (lines is None and not names):
                 return shown, chosen or [least for least, _, _ in widths]
             if not names:
@@ -92,7 +92,7 @@ def fit(
 def _widths(
     columns: Sequence[str], rows: Sequence[Sequence[str]], shown: Sequence[int], lines: int | None
 ) -> list[tuple[int, int, int]]:
-    """Of each column: the least width, that of its cells on one line, that of the heading too.
+    """Return the widths of each column: least, cells on one line, heading on that line too.
 
     Args:
         columns, rows: as for `fit`.
@@ -114,8 +114,8 @@ def _widths(
     return found
 
 
-def _shrunk(widths: Sequence[tuple[int, int, int]], room: int) -> list[int] | None:
-    """Widths that fit: headings are folded first, then texts, the widest first; or None."""
+def _shrink(widths: Sequence[tuple[int, int, int]], room: int) -> list[int] | None:
+    """Return widths that fit: headings are folded first, then texts, the widest first; or None."""
     for step in (2, 1):
         chosen = [width[step] for width in widths]
         if sum(chosen) <= room:
@@ -129,12 +129,12 @@ def _shrunk(widths: Sequence[tuple[int, int, int]], room: int) -> list[int] | No
     return chosen
 
 
-def _folded(text: str, width: int) -> str:
+def _fold(text: str, width: int) -> str:
     return "\n".join(textwrap.wrap(text, width)) if len(text) > width else text
 
 
 def cell(value: object) -> str:
-    """Numbers with thousands separators, what is not known as a dash."""
+    """Return numbers with thousands separators, what is not known as a dash."""
     if value is None:
         return "-"
     if isinstance(value, int) and not isinstance(value, bool):

@@ -25,7 +25,7 @@ vcd = option(
 
 
 def demand_places(*files: str | Path | None) -> None:
-    """Raises UsageError: one of the files cannot be written."""
+    """Raise UsageError if one of the files cannot be written."""
     for file in files:
         if file is not None:
             demand_writable(file)

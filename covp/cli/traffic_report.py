@@ -1,4 +1,4 @@
-"""What ``covp run --traffic`` adds: the bytes that each layer moves, by memory and bus master."""
+"""Output of ``covp run --traffic``: bytes that each layer moves, by memory and bus master."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WAYS = ("read", "written", "fetched")
 
 
 def print_traffic(result: Evaluation) -> None:
-    """A row for each layer and master, and their totals."""
+    """Print a row for each layer and master, and their totals."""
     total = result.profile.traffic or {}
     memories = dict.fromkeys(chain.from_iterable(total.values()))
     columns = [
@@ -33,7 +33,7 @@ def print_traffic(result: Evaluation) -> None:
 
 
 def _parts(result: Evaluation) -> Iterator[tuple[str, str, Traffic]]:
-    """Number, operator and traffic of each layer, of what lies between, and of all together."""
+    """Yield number, operator and traffic of each layer, of the rest, and of the total."""
     profile = result.profile
     for entry in profile.layers:
         yield f"{entry.index}", operator_cell(entry.op, entry.name), entry.traffic or {}

@@ -1,4 +1,4 @@
-"""What ``covp tune`` prints: tables of layers and objectives, or JSON."""
+"""Output of ``covp tune``: tables of layers and objectives, or JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from covp.cli.tables import operator_cell, print_table
 
 
 def print_layers(results: list[LayerResult]) -> None:
-    """The kernel's own choice beside the best schedule found, one row per layer."""
+    """Print the kernel's own choice beside the best schedule found, one row per layer."""
     rows = []
     for result in results:
         default, best = result.default, result.best
@@ -36,7 +36,7 @@ def print_layers(results: list[LayerResult]) -> None:
 
 
 def print_objectives(results: list[LayerResult]) -> None:
-    """The three objectives side by side, over all layers that have a choice."""
+    """Print the three objectives side by side, over all layers that have a choice."""
     for objective in get_args(Objective):
         chosen = [trial for r in results if (trial := r.best_for(objective)) is not None]
         cost = sum(spent(trial) or 0 for trial in chosen)
@@ -46,7 +46,7 @@ def print_objectives(results: list[LayerResult]) -> None:
 
 
 def print_wrong_outputs(results: list[LayerResult]) -> None:
-    """Schedules that do not match the reference: they never count, but a kernel is wrong."""
+    """Print schedules that do not match the reference: never used, but a kernel is wrong."""
     for result in results:
         for trial in result.trials:
             if not trial.exact:
@@ -54,7 +54,7 @@ def print_wrong_outputs(results: list[LayerResult]) -> None:
 
 
 def spent(trial: Trial) -> int | None:
-    """The trial's cost in what its device measures: instructions, else cycles, else ns."""
+    """Return the trial's cost in what its device measures: instructions, else cycles, else ns."""
     costs = (trial.instructions, trial.cycles, trial.nanoseconds)
     return next((cost for cost in costs if cost is not None), None)
 
@@ -66,7 +66,7 @@ def _unit(trial: Trial) -> str:
 
 
 def layer_record(result: LayerResult) -> dict[str, Any]:
-    """A layer of the JSON document ``covp.tune/1``."""
+    """Return a layer of the JSON document ``covp.tune/1``."""
     default, best = result.default, result.best
     return {
         "index": result.op.index,

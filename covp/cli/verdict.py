@@ -1,4 +1,4 @@
-"""How much was compared with the reference, and the first difference, in the words of reports."""
+"""Results of comparisons with the reference, and first differences, as text for reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFAULTS = {"device": "virtual", "toolchain": "zig", "optimize": "speed", "max_
 
 
 def reproduction(model: str, platform: str, accelerators: tuple[str, ...], seed: int) -> str:
-    """The `covp run` that shows a difference again, from the options of the present command.
+    """Return the `covp run` that shows a difference again, from the options of the present command.
 
     The level of its check is left out, see `difference_lines`.
 
@@ -47,7 +47,7 @@ def reproduction(model: str, platform: str, accelerators: tuple[str, ...], seed:
 
 
 def equality(results: Sequence[Evaluation]) -> str:
-    """A cell of the column "bit-exact": integers match to the bit, floats within the tolerance."""
+    """Return a cell of "bit-exact": integers match to the bit, floats within the tolerance."""
     if any(result.mismatches for result in results):
         return "OUTPUTS DIFFER"
     if any(result.check.mismatch for result in results):
@@ -61,7 +61,7 @@ def equality(results: Sequence[Evaluation]) -> str:
 
 
 def amount(results: Sequence[Evaluation]) -> str:
-    """How much was compared in all runs that are right, for the line below a table."""
+    """Return how much was compared in all runs that are right, for the line below a table."""
     checks = [result.check for result in results if result.matches_reference]
     if not checks or checks[0].level == "none":
         return ""
@@ -73,7 +73,7 @@ def amount(results: Sequence[Evaluation]) -> str:
 
 
 def verdict_lines(result: Evaluation, again: str) -> list[str]:
-    """What was compared and how it went, one line each.
+    """Return what was compared and how it went, one line each.
 
     Args:
         result: of one run.
@@ -97,7 +97,7 @@ def verdict_lines(result: Evaluation, again: str) -> list[str]:
 
 
 def source_lines(result: Evaluation) -> list[str]:
-    """How the model's file was compared; nothing where that was neither done nor requested."""
+    """Return how the model's file was compared; empty if that was neither done nor requested."""
     source = result.check.source
     if source is None or (source.skipped is not None and result.check.level != "source"):
         return []
@@ -105,7 +105,7 @@ def source_lines(result: Evaluation) -> list[str]:
 
 
 def difference_lines(result: Evaluation, again: str) -> list[str]:
-    """The first difference and how to see it again; nothing where all is right.
+    """Return the first difference and how to see it again; nothing where all is right.
 
     Args:
         result: of one run.

@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 @click.argument("accelerator", metavar="ACCEL")
 @click.option("-p", "--platform", default="riscv32", show_default=True, metavar="PLATFORM")
 @click.option(
-    "--examples", type=click.IntRange(1), default=200, show_default=True, help="Of each operator."
+    "--examples",
+    type=click.IntRange(1),
+    default=200,
+    show_default=True,
+    help="Layers of each operator.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(1),
     default=90.0,
     show_default=True,
-    help="Of processor time, after which no layer beyond the first 20 of each operator is tried.",
+    help="Processor time after which no layer beyond the first 20 of each operator is tried.",
 )
 @click.option(
     "--model",
@@ -60,7 +64,7 @@ def verify(
     the smallest layer and printed as a test. The reference of each --model is compared with
     onnxruntime or LiteRT executing its file, where these are installed.
     """
-    from covp.evaluation.source import judged
+    from covp.evaluation.source import check_model
     from covp.testing.verify import verify as search
 
     timeline_files.demand_places(junit)
@@ -69,7 +73,7 @@ def verify(
         if not as_json:
             echo(f"trying {what}", err=True)
 
-    files = {model: judged(model, shapes) for model in models}
+    files = {model: check_model(model, shapes) for model in models}
     wrong = [found for found in files.values() if not found.holds]
     verdict = search(
         accelerator, platform, examples, seed, toolchain, progress, models or None, seconds, shapes
@@ -85,7 +89,7 @@ def verify(
 
 
 def _cases(verdict: Verdict, files: Mapping[str, SourceCheck]) -> Iterator[TestCase]:
-    """One for the search, one for misuse where it came so far, one for each model's file."""
+    """Yield one for the search, one for misuse where it came so far, one for each model's file."""
     layers = ", ".join(f"{count} of {kind}" for kind, count in verdict.tried.items())
     yield TestCase(f"layers: {layers}", verdict.failure or "", verdict.test or "")
     if verdict.abuses:
@@ -95,7 +99,7 @@ def _cases(verdict: Verdict, files: Mapping[str, SourceCheck]) -> Iterator[TestC
 
 
 def _record(verdict: Verdict, files: Mapping[str, SourceCheck]) -> dict[str, Any]:
-    """The document ``covp.verify/1``."""
+    """Return the document ``covp.verify/1``."""
     return {
         "schema": "covp.verify/1",
         "accelerator": verdict.accelerator,
@@ -116,7 +120,7 @@ def _record(verdict: Verdict, files: Mapping[str, SourceCheck]) -> dict[str, Any
 
 
 def _print(verdict: Verdict, files: Mapping[str, SourceCheck]) -> None:
-    """What was tried."""
+    """Print what was tried."""
     for kind, count in verdict.tried.items():
         took = verdict.accepted.get(kind, 0)
         large = verdict.too_large.get(kind, 0)
@@ -136,7 +140,7 @@ def _print(verdict: Verdict, files: Mapping[str, SourceCheck]) -> None:
 
 
 def _print_end(verdict: Verdict, seconds: float) -> None:
-    """What came of it."""
+    """Print the outcome."""
     if not verdict.finished:
         echo(f"{seconds:g} s of processor time were too few for all layers (--seconds)")
     if verdict.failure:

@@ -30,12 +30,12 @@ layer = option(
     heading="Waveform",
     type=click.IntRange(0),
     metavar="N",
-    help="Of the cycles of layer N, counted from its start.",
+    help="Record the cycles of layer N, counted from its start.",
 )
 
 
 def read_wave(file: str | None, cycles: str | None, layer: int | None) -> Wave | None:
-    """What is to be recorded.
+    """Return what is to be recorded; None without a file.
 
     Args:
         file, cycles, layer: the options.
@@ -58,7 +58,7 @@ def read_wave(file: str | None, cycles: str | None, layer: int | None) -> Wave |
 
 
 def print_wave(recorded: Recorded, layer: int | None) -> None:
-    """One line on standard error: what is in the file, and how much there is besides."""
+    """Print one line on standard error: what the file holds, and how much there is besides."""
     wave, where = recorded.wave, "the inference" if layer is None else f"layer {layer}"
     size = wave.file.stat().st_size
     last = wave.first + recorded.cycles

@@ -90,5 +90,5 @@ def _places(owner: str, image: LoadedImage, arena: Block | None = None) -> Itera
 
 
 def holds(region: Region, place: Place) -> bool:
-    """Return whether a piece lies in a region."""
+    """Return whether a ``region`` has the first byte of a ``place``."""
     return region.start <= place.address < region.end

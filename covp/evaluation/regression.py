@@ -28,7 +28,7 @@ Key = tuple[str, str, str, tuple[str, ...]]
 
 
 def key_of(run: Run) -> Key:
-    """Return what a run is compared by."""
+    """Return what a ``run`` is compared by."""
     return run.model, run.platform, run.device.partition(":")[0], tuple(run.accelerators)
 
 
@@ -46,7 +46,7 @@ def read_results(path: Path) -> list[Run]:
 
 
 def is_other(first: Run, second: Run) -> bool:
-    """Return whether two runs of one kind differ in what is compared."""
+    """Return whether ``first`` and ``second``, runs of one kind, differ in what is compared."""
     return _compared(first) != _compared(second)
 
 

@@ -16,7 +16,7 @@ from covp.building.schedules import RecordedSchedules
 from covp.building.tune.keys import layer_key
 from covp.building.tune.measure import ScheduleBench
 from covp.building.tune.records import append_trials, trial_file
-from covp.building.tune.taken_over import taken_over
+from covp.building.tune.taken_over import remeasure_candidates
 from covp.building.tune.trial import Trial
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
@@ -79,7 +79,7 @@ def _measure(ops: list[Op], chosen: RecordedSchedules, toolchain: str) -> None:
     with closing(ScheduleBench(platform, toolchain)) as bench:
         for op in ops:
             known, options = chosen.records, chosen.options
-            wanted = taken_over(known, op, platform.core, chosen.compiler, options)
+            wanted = remeasure_candidates(known, op, platform.core, chosen.compiler, options)
             wanted = wanted or schedules(KernelRequest(op, platform.core, "layer"))[:1]
             measured: set[Schedule] = set()
             while wanted:

@@ -1,4 +1,4 @@
-"""What decides the results of floating-point arithmetic, in the C of an exported model.
+"""Options that decide the results of floating-point arithmetic, in an exported model's C.
 
 Sums and products are rounded one by one, as the model was checked. A compiler may be allowed to
 fuse them (C17 6.5, paragraph 8; GCC does by default), to reorder them, to leave out infinities or
@@ -85,7 +85,7 @@ const char *${name}_arithmetic(void)
 
 
 def probe(name: str, sources: Mapping[str, str]) -> str:
-    """The definition of ``NAME_arithmetic``.
+    """Return the definition of ``NAME_arithmetic``.
 
     Args:
         name: of the model.
@@ -95,6 +95,6 @@ def probe(name: str, sources: Mapping[str, str]) -> str:
     return (_PROBE if has_floats else _NO_FLOATS).substitute(name=name)
 
 
-def guarded(file: str, text: str) -> str:
-    """A file with the options that decide its results, where it computes with floats."""
+def add_guard(file: str, text: str) -> str:
+    """Return a file with the options that decide its results, where it computes with floats."""
     return _GUARD + text if file.endswith(".c") and _FLOAT.search(text) else text

@@ -82,7 +82,7 @@ _FRAMES = Template("""\
 
 
 def firmware_files(library: Library, placement: Placement) -> Mapping[str, str]:
-    """The files beside a library and its self-test: name to text.
+    """Return the files beside a library and its self-test: name to text.
 
     ``linker.ld`` puts every section into the region where a simulation has it.
 
@@ -112,7 +112,7 @@ def firmware_files(library: Library, placement: Placement) -> Mapping[str, str]:
 
 
 def board_files(platform: Platform) -> Mapping[str, str]:
-    """Board support and ``printf``: name to text, without `board_config` and the start-up files.
+    """Return board support and ``printf`` without config and start-up files: name to text.
 
     Raises:
         PlatformError: the platform file names board support that there is not.
@@ -132,7 +132,7 @@ def board_files(platform: Platform) -> Mapping[str, str]:
 
 
 def board_warning(platform: Platform) -> str | None:
-    """What a user has to know before the firmware is on the board; None where there is nothing."""
+    """Return what a user must know before flashing the firmware; None where there is nothing."""
     if platform.board != "silent":
         return None
     return (
@@ -144,7 +144,7 @@ def board_warning(platform: Platform) -> str | None:
 
 
 def board_config(platform: Platform) -> str:
-    """``board_config.h``: what board support knows of a platform."""
+    """Return ``board_config.h``: what board support knows of a platform."""
     uart = next((p.base for p in platform.peripherals if p.model in _SERIAL), None)
     defines: dict[str, str | int] = {"BOARD_CLOCK_HZ": f"{platform.clock_hz}u"}
     if uart is not None:

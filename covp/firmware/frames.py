@@ -33,7 +33,7 @@ class Frame:
 
 
 def golden_frames(build: Build, first: Sample, device: str) -> tuple[Frame, ...]:
-    """Inferences one after the other from the initial states, with the device's outputs.
+    """Return inferences one after the other from the initial states, with the device's outputs.
 
     There are at least three, and further ones until an output shows each state that is not kept,
     or that is taken for another one; sixteen at most.
@@ -65,7 +65,7 @@ def golden_frames(build: Build, first: Sample, device: str) -> tuple[Frame, ...]
 
 
 def _samples(graph: Graph, first: Sample) -> Iterator[Sample]:
-    """The reference's inferences, until each wrong way to keep states has shown in an output."""
+    """Yield the reference's inferences, until each wrong way to keep states has shown."""
     states: _States = {}
     wrong = {name: (change, states) for name, change in _mistakes(graph).items()}
     for number in range(MOST):
@@ -84,16 +84,16 @@ def _samples(graph: Graph, first: Sample) -> Iterator[Sample]:
 
 
 def _mistakes(graph: Graph) -> dict[str, Callable[[_States], _States]]:
-    """Wrong ways to keep states: one begins anew before each inference, or two are exchanged."""
+    """Return wrong ways to keep states: one is reset before each inference, or two are swapped."""
 
-    def forgotten(name: str, initial: Array) -> Callable[[_States], _States]:
+    def forget(name: str, initial: Array) -> Callable[[_States], _States]:
         return lambda states: {**states, name: initial}
 
-    def exchanged(one: str, other: str) -> Callable[[_States], _States]:
+    def exchange(one: str, other: str) -> Callable[[_States], _States]:
         return lambda states: {**states, one: states[other], other: states[one]}
 
-    found = {state.name: forgotten(state.name, state.initial) for state in graph.states}
+    found = {state.name: forget(state.name, state.initial) for state in graph.states}
     for one, other in combinations(graph.states, 2):
         if (one.before.shape, one.before.dtype) == (other.before.shape, other.before.dtype):
-            found[f"{one.name}, {other.name}"] = exchanged(one.name, other.name)
+            found[f"{one.name}, {other.name}"] = exchange(one.name, other.name)
     return found

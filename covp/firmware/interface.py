@@ -150,7 +150,7 @@ int ${name}_reset(${name}_context *context)
 
 
 def header(program: Program) -> str:
-    """The text of ``NAME.h``."""
+    """Return the text of ``NAME.h``."""
     names = _names(program)
     arguments = [*_arguments("input", program.inputs), *_arguments("output", program.outputs)]
     return _HEADER.substitute(
@@ -170,7 +170,7 @@ def header(program: Program) -> str:
 
 
 def source(program: Program) -> str:
-    """The text of ``NAME.c``."""
+    """Return the text of ``NAME.c``."""
     names = _names(program)
     return _SOURCE.substitute(
         names,
@@ -206,7 +206,7 @@ def _names(program: Program) -> dict[str, str]:
 
 
 def _arguments(kind: str, tensors: Sequence[ProgramTensor]) -> list[str]:
-    """Names in C: input, or input_0, input_1, ... where there are several."""
+    """Return names in C: input, or input_0, input_1, ... where there are several."""
     return [kind] if len(tensors) == 1 else [f"{kind}_{i}" for i in range(len(tensors))]
 
 
@@ -229,9 +229,9 @@ def _macros(program: Program) -> Iterator[str]:
 
 
 def _of_tensor(prefix: str, tensor: ProgramTensor) -> Iterator[str]:
-    """Size, shape and quantization of an input or output."""
+    """Yield size, shape and quantization of an input or output."""
     shape = ", ".join(map(str, tensor.shape)) or "1"
-    yield c_comment(described(tensor))
+    yield c_comment(describe(tensor))
     yield f"#define {prefix}_TYPE {c_type(tensor.dtype)}"
     yield f"#define {prefix}_BYTES {tensor.nbytes}"
     yield f"#define {prefix}_ELEMENTS {int(np.prod(tensor.shape, dtype=np.int64))}"
@@ -244,8 +244,8 @@ def _of_tensor(prefix: str, tensor: ProgramTensor) -> Iterator[str]:
         yield f"#define {prefix}_ZERO_POINT ({zero})"
 
 
-def described(tensor: ProgramTensor) -> str:
-    """Name, type, shape and what a stored value means."""
+def describe(tensor: ProgramTensor) -> str:
+    """Return name, type, shape and what a stored value means, as text."""
     shape = "x".join(map(str, tensor.shape))
     text = f"{tensor.name}: {tensor.dtype.name} {shape}"
     if tensor.quantization is not None:

@@ -1,4 +1,4 @@
-"""`Library`: a compiled model as a C library, with nothing global that does not bear its name."""
+"""`Library`: a compiled model as a C library; each global symbol is prefixed with its name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from covp.codegen.program import Program
 from covp.compilers.toolchain import runtime_dir
 from covp.firmware import interface
-from covp.firmware.arithmetic import guarded, probe
+from covp.firmware.arithmetic import add_guard, probe
 
 _SHARED = ("covp_job.h", "covp_interrupt.h", "covp_cache.h")
 _MATH = ("math.c", "math_elementary.c")
@@ -34,12 +34,12 @@ class Library:
 
     @property
     def name(self) -> str:
-        """What every external name begins with, but those of accelerators' drivers."""
+        """Prefix of every external name but those of accelerators' drivers."""
         return self.program.name
 
     @staticmethod
     def of(program: Program, static_arena: bool = False) -> Library:
-        """The library of a program.
+        """Return the library of a program.
 
         Args:
             program: the model.
@@ -56,12 +56,12 @@ class Library:
             texts = {file: _with_own_math(text, name) for file, text in texts.items()}
             texts |= _math(name)
         texts[f"{name}.c"] = interface.source(program) + probe(name, texts)
-        files = {f"src/{file}": guarded(file, text) for file, text in texts.items()}
+        files = {f"src/{file}": add_guard(file, text) for file, text in texts.items()}
         return Library(program, {f"include/{name}.h": interface.header(program), **files})
 
 
 def _headers_of_drivers(texts: Mapping[str, str]) -> dict[str, str]:
-    """What drivers share: the protocol of jobs, and how a core waits for an interrupt."""
+    """Return the headers that drivers share: the job protocol and how a core waits."""
     found: dict[str, str] = {}
     for name in _SHARED:
         if any(f"<{name}>" in text for text in (*texts.values(), *found.values())):
@@ -74,7 +74,7 @@ def _with_own_math(text: str, name: str) -> str:
 
 
 def _math(name: str) -> dict[str, str]:
-    """The mathematical functions under names of the model: a C library's give other bits."""
+    """Return the mathematical functions under names of the model: a C library's give other bits."""
     folder = runtime_dir()
     header = (folder / "include" / "math.h").read_text(encoding="utf-8")
     functions = re.findall(r"^(?:float|long) (\w+)\(", header, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What an export says of itself: ``manifest.json`` and an SPDX file."""
+"""Metadata of an export: ``manifest.json`` and an SPDX file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 
 
 def manifest(project: Project, files: Mapping[str, bytes]) -> str:
-    """``manifest.json``: sizes, figures, tensors, tool versions, the SHA-256 of every file.
+    """Return ``manifest.json``: sizes, figures, tensors, tool versions, SHA-256 of each file.
 
     Args:
         project: that is exported.
@@ -78,7 +78,7 @@ def _tensor(tensor: ProgramTensor) -> dict[str, Any]:
 
 
 def spdx(program: Program, files: Mapping[str, bytes]) -> str:
-    """A software bill of materials: SPDX 2.3 as JSON.
+    """Return a software bill of materials: SPDX 2.3 as JSON.
 
     The runtime's and the generated files are under covp's licence; the weights are the model's.
 

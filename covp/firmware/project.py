@@ -19,7 +19,7 @@ from covp.runtime.placement import Placement
 
 @dataclass(frozen=True, eq=False)
 class Application:
-    """What firmware does with a model, in place of the example that checks itself.
+    """Application code that replaces the self-checking example in the firmware.
 
     Attributes:
         files: name to text; one of them is ``main.c``.
@@ -32,7 +32,7 @@ class Application:
 
 @dataclass(frozen=True, eq=False)
 class Project:
-    """What a layout arranges.
+    """Input of a layout.
 
     Attributes:
         simulated: an inference of the program that is exported; its outputs are those that the
@@ -49,7 +49,7 @@ class Project:
 
     @staticmethod
     def of(build: Build, sample: Sample | None = None, static_arena: bool = False) -> Project:
-        """The project of a build: simulated once, and compared with the reference.
+        """Return the project of a build: simulated once, and compared with the reference.
 
         Args:
             build: what is exported.
@@ -87,7 +87,7 @@ class Project:
 
     @cached_property
     def placement(self) -> Placement:
-        """Where a simulation puts the program.
+        """Placement of the program in memory, as in a simulation.
 
         Raises:
             CapacityError: it does not fit the platform, with what may help.
@@ -107,6 +107,6 @@ class Project:
 
     @cached_property
     def firmware(self) -> Mapping[str, str]:
-        """What makes firmware of it, see `firmware_files`."""
+        """Files that turn the library into firmware, see `firmware_files`."""
         found = firmware_files(self.library, self.placement)
         return found if self.application is None else {**found, **self.application.files}

@@ -10,7 +10,7 @@ from covp.chip.platform_file import Platform
 from covp.codegen.program import AcceleratorInstance, Program
 from covp.device.qemu import qemu_machine
 from covp.firmware.firmware import board_warning
-from covp.firmware.interface import described
+from covp.firmware.interface import describe
 from covp.hardware.custom_instruction import InstructionUnit
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def readme(project: Project, how: str, has_firmware: bool = False) -> str:
-    """What the project is, how it is built, and how the model is called.
+    """Return the README: the project, how to build it, and how to call the model.
 
     Args:
         project: what it is about.
@@ -49,7 +49,7 @@ def readme(project: Project, how: str, has_firmware: bool = False) -> str:
         "| | what |",
         "|---|---|",
         *(
-            f"| {kind} | {described(tensor)} |"
+            f"| {kind} | {describe(tensor)} |"
             for kind, group in (("input", program.inputs), ("output", program.outputs))
             for tensor in group
         ),
@@ -94,7 +94,7 @@ def _where(accelerator: AcceleratorInstance) -> str:
 
 
 def _states(program: Program) -> Iterator[str]:
-    """What the arena keeps."""
+    """Yield the lines on the states in the arena."""
     if not program.states:
         return
     yield from (
@@ -106,4 +106,4 @@ def _states(program: Program) -> Iterator[str]:
         "|---|---|---|",
     )
     for state in program.states:
-        yield f"| {state.name} | arena + {state.tensor.offset} | {described(state.tensor)} |"
+        yield f"| {state.name} | arena + {state.tensor.offset} | {describe(state.tensor)} |"

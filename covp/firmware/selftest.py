@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from covp.codegen.c_text import c_comment, c_type
 from covp.codegen.program import Program, ProgramTensor
 from covp.firmware.frames import Frame
-from covp.firmware.interface import described
+from covp.firmware.interface import describe
 
 Array = NDArray[Any]
 
@@ -105,7 +105,7 @@ _PARTS_FRAMES = Template("""\
 
 
 def sample_files(program: Program, frames: Sequence[Frame]) -> Mapping[str, str]:
-    """``NAME_io.h``, the sample; ``NAME_selftest.h`` and ``.c``, its inferences.
+    """Return ``NAME_io.h``, the sample; ``NAME_selftest.h`` and ``.c``, its inferences.
 
     Args:
         program: the model.
@@ -149,7 +149,7 @@ def _arrays(program: Program, frames: Sequence[Frame]) -> str:
 
 
 def _array(name: str, tensor: ProgramTensor, array: Array) -> str:
-    """A constant array; floats as their bits, so that they are exact."""
+    """Return a constant array; floats as their bits, so that they are exact."""
     flat = np.ascontiguousarray(array).reshape(-1)
     if flat.dtype == np.float32:
         flat = flat.view(np.uint32)
@@ -160,7 +160,7 @@ def _array(name: str, tensor: ProgramTensor, array: Array) -> str:
     bits = "; the bits of floats" if array.dtype == np.float32 else ""
     body = ",\n    ".join(rows)
     return (
-        f"{c_comment(described(tensor) + bits)}\n"
+        f"{c_comment(describe(tensor) + bits)}\n"
         f"static const {c_type(flat.dtype)} {name}[] = {{\n    {body}\n}};\n"
     )
 
@@ -189,7 +189,7 @@ def _check(program: Program) -> str:
 
 
 def _of_frame(program: Program, sample: str, bytes_: str) -> str:
-    """Where a frame begins in an array of all frames."""
+    """Return the C expression for the begin of a frame in an array of all frames."""
     return f"(const uint8_t *){sample} + frame * {bytes_}" if program.states else sample
 
 

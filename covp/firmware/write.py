@@ -37,7 +37,7 @@ def export_project(project: Project, folder: Path, layout: str = "make") -> list
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror}") from None
     if taken:
-        raise UsageError("is there already; name a folder that does not exist", where=folder)
+        raise UsageError("exists already; name a folder that does not exist", where=folder)
     files = {
         name: content if isinstance(content, bytes) else content.encode()
         for name, content in arrange(project).items()
@@ -52,7 +52,7 @@ def export_project(project: Project, folder: Path, layout: str = "make") -> list
 
 
 def _write(files: Mapping[str, bytes], folder: Path) -> None:
-    """All files or none."""
+    """Write all files or none."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder("export", folder.parent) as temporary:
         made = Path(temporary) / "project"
@@ -66,7 +66,7 @@ def _write(files: Mapping[str, bytes], folder: Path) -> None:
 
 
 def link_project(project: Project) -> Path:
-    """The ELF file that the project's Makefile makes, in covp's cache.
+    """Return the ELF file that the project's Makefile makes, in covp's cache.
 
     Raises:
         ToolchainError: it does not compile, or does not fit the memory.

@@ -31,7 +31,7 @@ _CACHED = 1 << 18
 def run_batch(
     graph: Graph, inputs: Sequence[Array], states: Mapping[str, Array] = _NONE
 ) -> tuple[list[Array], dict[str, Array]]:
-    """The outputs of many inferences.
+    """Return the outputs of many inferences.
 
     Args:
         graph: what is computed.
@@ -51,7 +51,7 @@ def run_batch(
         for op in graph.ops:
             names = [tensor.name for tensor in op.outputs]
             if any(tensor is not None and tensor.name in each for tensor in op.inputs):
-                each |= dict(zip(names, _computed(op, fixed, each, samples), strict=True))
+                each |= dict(zip(names, _compute(op, fixed, each, samples), strict=True))
             else:
                 fixed |= dict(zip(names, _reference(op, fixed), strict=True))
 
@@ -69,10 +69,10 @@ def _reference(op: Op, values: Mapping[str, Array]) -> list[Array]:
     return definition(op.kind).reference(op, arguments)
 
 
-def _computed(
+def _compute(
     op: Op, fixed: Mapping[str, Array], each: Mapping[str, Array], samples: int
 ) -> list[Array]:
-    """The outputs of an operator, (samples, *shape)."""
+    """Return the outputs of an operator, (samples, *shape)."""
     is_each = [tensor is not None and tensor.name in each for tensor in op.inputs]
     at_once = _at_once(op) if _takes_many(op, is_each) else 1
     parts = []
@@ -84,7 +84,7 @@ def _computed(
             own = {name: value[0] for name, value in own.items()}
             parts.append([result[None] for result in _reference(op, {**fixed, **own})])
             continue
-        wide = _widened(op, is_each, count)
+        wide = _widen(op, is_each, count)
         own = {name: value.reshape(-1, *value.shape[2:]) for name, value in own.items()}
         results = _reference(wide, {**fixed, **own})
         shapes = [(count, *tensor.shape) for tensor in op.outputs]
@@ -95,12 +95,12 @@ def _computed(
 
 
 def _at_once(op: Op) -> int:
-    """How many samples of an operator the cache holds, at least 2."""
+    """Return how many samples of an operator the cache holds, at least 2."""
     return max(2, _CACHED // (8 * max(1, op.output.size)))
 
 
-def _widened(op: Op, is_each: Sequence[bool], samples: int) -> Op:
-    """The operator for so many samples one after the other along the first axis."""
+def _widen(op: Op, is_each: Sequence[bool], samples: int) -> Op:
+    """Return the operator for several samples, one after the other along the first axis."""
 
     def wide(tensor: Tensor) -> Tensor:
         return replace(tensor, shape=(tensor.shape[0] * samples, *tensor.shape[1:]))
@@ -119,7 +119,7 @@ _TRIED = 3
 
 
 def _takes_many(op: Op, is_each: Sequence[bool]) -> bool:
-    """Whether the operator computes several samples, side by side along the first axis, alike."""
+    """Return whether the operator computes samples, side by side along the first axis, alike."""
     rule = definition(op.kind)
     varying = [t for t, varies in zip(op.inputs, is_each, strict=True) if varies and t is not None]
     moved = (*varying, *op.outputs)
@@ -127,7 +127,7 @@ def _takes_many(op: Op, is_each: Sequence[bool]) -> bool:
         return False
     if any(t.quantization and t.quantization.per_channel for t in moved):
         return False
-    wide = _widened(op, is_each, _TRIED)
+    wide = _widen(op, is_each, _TRIED)
     try:
         if rule.infer_shapes(wide) != [tensor.shape for tensor in wide.outputs]:
             return False
@@ -140,7 +140,7 @@ def _takes_many(op: Op, is_each: Sequence[bool]) -> bool:
 
 
 def _exact(op: Op, maps: Sequence[IndexMap]) -> bool:
-    """Whether each float is rounded on its own, only moved, or the same in every order."""
+    """Return whether each float is rounded on its own, only moved, or the same in every order."""
     floats = any(t is not None and t.dtype.kind == "f" for t in (*op.inputs, *op.outputs))
     return not floats or all(loop.order == "any order" for own in maps for loop in own.loops)
 
@@ -148,7 +148,7 @@ def _exact(op: Op, maps: Sequence[IndexMap]) -> bool:
 def _independent(
     op: Op, is_each: Sequence[bool], single: IndexMap, many: IndexMap, output: Tensor
 ) -> bool:
-    """Whether each sample reads its own part of the inputs that vary, and the others alike."""
+    """Return whether each sample reads its own part of varying inputs, and the others alike."""
     if single.loops != many.loops:
         return False
     extents = (*output.shape, *(loop.extent for loop in single.loops))

@@ -30,7 +30,7 @@ as the largest; step by step, each from the one before."""
 Range = tuple[int, int]
 """The first and the last value."""
 Box = tuple[tuple[int, int], ...]
-"""For each axis of a tensor the first element and one past the last."""
+"""Range of each axis of a tensor: the first element and one past the last."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +50,23 @@ class Term:
 
     @property
     def plain(self) -> bool:
-        """Whether it is the sum alone."""
+        """True if it is the sum alone."""
         return self.per == self.times == 1 and not self.mod
 
     def at(self, values: Mapping[int, Any]) -> Any:
-        """The value for values of the loops by number, which may be arrays."""
+        """Return the value for values of the loops by number, which may be arrays."""
         found: Any = sum((values[n] * c for n, c in self.loops), start=self.offset) // self.per
         return (found % self.mod if self.mod else found) * self.times
 
     def step(self, number: int) -> int | None:
-        """How far the value moves with each step of a loop; None: in uneven steps."""
+        """Return how far the value moves with each step of a loop; None: in uneven steps."""
         whole, rest = divmod(dict(self.loops).get(number, 0), self.per)
         if rest or (self.mod and whole % self.mod):
             return None
         return 0 if self.mod else whole * self.times
 
     def bounds(self, ranges: Sequence[Range]) -> Range:
-        """The least and the largest value for ranges of the loops."""
+        """Return the least and the largest value for ranges of the loops."""
         low = high = self.offset
         for number, coefficient in self.loops:
             ends = [coefficient * end for end in ranges[number]]
@@ -129,24 +129,24 @@ class Index:
     def _single(self) -> Term:
         (term,) = self.terms
         if term.mod or term.times != 1:
-            raise ValueError(f"{term} is divided already; divide the sum before it is taken apart")
+            raise ValueError(f"{term} is divided already; divide the sum before splitting it")
         return term
 
     def loops(self) -> frozenset[int]:
-        """The numbers of the loops that it depends on."""
+        """Return the numbers of the loops that it depends on."""
         return frozenset(number for term in self.terms for number, _ in term.loops)
 
     def at(self, values: Mapping[int, Any]) -> Any:
-        """The index for values of the loops by number, which may be arrays."""
+        """Return the index for values of the loops by number, which may be arrays."""
         return sum(term.at(values) for term in self.terms)
 
     def step(self, number: int) -> int | None:
-        """How far the index moves with each step of a loop; None: in uneven steps."""
+        """Return how far the index moves with each step of a loop; None: in uneven steps."""
         steps = [term.step(number) for term in self.terms]
         return None if None in steps else sum(step for step in steps if step is not None)
 
     def bounds(self, ranges: Sequence[Range]) -> Range:
-        """The least and the largest index for ranges of the loops."""
+        """Return the least and the largest index for ranges of the loops."""
         each = [term.bounds(ranges) for term in self.terms]
         return sum(low for low, _ in each), sum(high for _, high in each)
 
@@ -165,15 +165,15 @@ class Listed:
     last: tuple[int, ...]
 
     def loops(self) -> frozenset[int]:
-        """The number of the loop."""
+        """Return the number of the loop."""
         return frozenset({self.loop})
 
     def step(self, number: int) -> int | None:
-        """None for the loop, which moves it in uneven steps."""
+        """Return None for the loop, which moves it in uneven steps, else 0."""
         return None if number == self.loop else 0
 
     def bounds(self, ranges: Sequence[Range]) -> Range:
-        """The least and the largest index for ranges of the loops."""
+        """Return the least and the largest index for ranges of the loops."""
         low, high = ranges[self.loop]
         return min(self.first[low : high + 1]), max(self.last[low : high + 1])
 
@@ -183,18 +183,18 @@ class Chosen:
     """Some index that values decide, as those of GATHER: any may be read."""
 
     def loops(self) -> frozenset[int]:
-        """None."""
+        """Return the empty set: no loop moves it."""
         return frozenset()
 
     def step(self, number: int) -> int | None:
-        """0: no loop moves it."""
+        """Return 0: no loop moves it."""
         return 0
 
 
 Read = Index | Listed | Chosen
-"""What is read along an axis."""
+"""Selection of elements along an axis."""
 Reads = tuple[Read, ...]
-"""Of each axis of an input. More of them than axes are conditions: they must be 0."""
+"""Read of each axis of an input. More of them than axes are conditions: they must be 0."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class IndexMap:
-    """What an element of one output is computed from.
+    """Map from an element of one output to the input elements that it is computed from.
 
     Attributes:
         loops: beside the output's axes, and numbered after them.
@@ -218,12 +218,12 @@ class IndexMap:
     inputs: tuple[Reads | None, ...]
 
     def ranges(self, box: Box) -> list[Range]:
-        """The values of all loops for a box of the output, which is not empty."""
+        """Return the values of all loops for a box of the output, which is not empty."""
         axes = [(first, end - 1) for first, end in box]
         return axes + [(0, loop.extent - 1) for loop in self.loops]
 
     def read(self, position: int, shape: Sequence[int], box: Box) -> Box | None:
-        """The box of an input that a box of the output is computed from; None: nothing.
+        """Return the box of an input that a box of the output is computed from; None: nothing.
 
         Args:
             position: of the input.
@@ -247,7 +247,7 @@ class IndexMap:
     def readers(
         self, position: int, place: Sequence[int], output: Sequence[int]
     ) -> NDArray[np.bool_]:
-        """Which elements of the output may be computed from one element of an input.
+        """Return which elements of the output may be computed from one element of an input.
 
         Args:
             position: of the input.
@@ -276,7 +276,7 @@ class IndexMap:
 def is_moved(
     read: Read, other: Read, loop: int, shift: tuple[int, int], extents: Sequence[int]
 ) -> bool:
-    """Whether a read, so much further in a loop, is another one and a constant.
+    """Return whether a read, so much further in a loop, is another one plus a constant.
 
     Args:
         read, other: of two maps whose loops are the same.
@@ -319,22 +319,22 @@ class Space:
         self.axes = tuple(Index((Term(((n, 1),)),)) for n in range(len(op.outputs[output].shape)))
 
     def loop(self, extent: int, order: Order = "sum") -> Index:
-        """A new loop."""
+        """Return a new loop."""
         self._loops.append(Loop(extent, order))
         return Index((Term(((len(self.axes) + len(self._loops) - 1, 1),)),))
 
     def loops(self, extents: Sequence[int], order: Order = "sum") -> tuple[Index, ...]:
-        """Several new loops: over all of a tensor of these extents."""
+        """Return several new loops: over all of a tensor of these extents."""
         return tuple(self.loop(extent, order) for extent in extents)
 
     def whole(self, *positions: int) -> Iterator[Reads | None]:
-        """Everything of the inputs at some positions, None for one that is left out."""
+        """Yield all of the inputs at some positions, None for one that is left out."""
         for position in positions:
             tensor = self._op.inputs[position] if position < len(self._op.inputs) else None
             yield None if tensor is None else self.loops(tensor.shape)
 
-    def stretched(self, position: int, axes: Sequence[Index] | None = None) -> Reads | None:
-        """An input broadcast, as numpy does it; None for one that is left out.
+    def broadcast(self, position: int, axes: Sequence[Index] | None = None) -> Reads | None:
+        """Return an input broadcast, as numpy does it; None for one that is left out.
 
         Args:
             position: of the input.
@@ -347,14 +347,14 @@ class Space:
         behind = len(to) - len(tensor.shape)
         return tuple(Index() if n == 1 else to[behind + i] for i, n in enumerate(tensor.shape))
 
-    def reading(self, *inputs: Reads | None) -> IndexMap:
-        """The map; inputs that are not given are not read."""
+    def make_map(self, *inputs: Reads | None) -> IndexMap:
+        """Return the map; inputs that are not given are not read."""
         missing = (None,) * (len(self._op.inputs) - len(inputs))
         return IndexMap(tuple(self._loops), (*inputs[: len(self._op.inputs)], *missing))
 
 
-def regrouped(extents: Sequence[int], indices: Sequence[Index], shape: Sequence[int]) -> Reads:
-    """The indices of an element in a tensor of another shape, as RESHAPE has it.
+def regroup(extents: Sequence[int], indices: Sequence[Index], shape: Sequence[int]) -> Reads:
+    """Return the indices of an element in a tensor of another shape, as RESHAPE has it.
 
     Args:
         extents: of the shape that the indices belong to.
@@ -389,7 +389,7 @@ def _flat(extents: Sequence[int], indices: Sequence[Index]) -> Index:
 
 
 def _of_flat(flat: Index, shape: Sequence[int]) -> list[Index]:
-    """The indices of a flat index; the first needs no remainder."""
+    """Return the indices of a flat index; the first needs no remainder."""
     found, inside = [], math.prod(shape)
     for extent in shape:
         whole, inside = inside, inside // extent
@@ -401,19 +401,19 @@ def _of_flat(flat: Index, shape: Sequence[int]) -> list[Index]:
 
 
 def everything(op: Op) -> list[IndexMap]:
-    """Each element is computed from all of each input: what is assumed without a map."""
+    """Return the map of an output that needs all of each input: assumed for unknown operators."""
     spaces = [Space(op, number) for number in range(len(op.outputs))]
-    return [space.reading(*space.whole(*range(len(op.inputs)))) for space in spaces]
+    return [space.make_map(*space.whole(*range(len(op.inputs)))) for space in spaces]
 
 
 def elementwise(op: Op) -> list[IndexMap]:
-    """Each element from the one at its place in each input, with numpy's broadcasting."""
+    """Return the map of elements from the same place in each input, with numpy's broadcasting."""
     spaces = [Space(op, number) for number in range(len(op.outputs))]
-    return [space.reading(*map(space.stretched, range(len(op.inputs)))) for space in spaces]
+    return [space.make_map(*map(space.broadcast, range(len(op.inputs)))) for space in spaces]
 
 
 def rows_of(op: Op, axis: int = -1, order: Order = "sum") -> list[IndexMap]:
-    """Each element from all of its row in the first input; further inputs are broadcast.
+    """Return the map of elements from all of their row in the first input; others broadcast.
 
     Args:
         op: the operator.
@@ -427,12 +427,14 @@ def rows_of(op: Op, axis: int = -1, order: Order = "sum") -> list[IndexMap]:
         space = Space(op, number)
         row = space.loops(source[axis:], order)
         others = range(1, len(op.inputs)) if output.shape == source else ()
-        maps.append(space.reading((*space.axes[:axis], *row), *map(space.stretched, others)))
+        maps.append(space.make_map((*space.axes[:axis], *row), *map(space.broadcast, others)))
     return maps
 
 
-def reduced(op: Op, axes: Collection[int], keep_dims: bool, order: Order = "sum") -> list[IndexMap]:
-    """One element from all along some axes of the first input.
+def reduce_axes(
+    op: Op, axes: Collection[int], keep_dims: bool, order: Order = "sum"
+) -> list[IndexMap]:
+    """Return the map of elements from all along some axes of the first input.
 
     Args:
         op: the operator.
@@ -447,7 +449,7 @@ def reduced(op: Op, axes: Collection[int], keep_dims: bool, order: Order = "sum"
             outside.insert(axis, Index())
     extents = enumerate(op.input(0).shape)
     read = [space.loop(n, order) if axis in axes else outside[axis] for axis, n in extents]
-    return [space.reading(tuple(read))]
+    return [space.make_map(tuple(read))]
 
 
 def window(
@@ -458,7 +460,7 @@ def window(
     dilation: Sequence[int] | None = None,
     order: Order = "sum",
 ) -> list[IndexMap]:
-    """Each element from a window of the first input, channel by channel: what pools do.
+    """Return the map of elements from a window of the first input per channel, as pools have it.
 
     Args:
         op: the operator, on images with their channels last: (batch, *space, channels).
@@ -472,7 +474,7 @@ def window(
     for number in range(len(op.outputs)):
         space = Space(op, number)
         taps = slid(space.axes[1:-1], space.loops(size, order), stride, before, dilation)
-        maps.append(space.reading((space.axes[0], *taps, space.axes[-1])))
+        maps.append(space.make_map((space.axes[0], *taps, space.axes[-1])))
     return maps
 
 
@@ -483,7 +485,7 @@ def slid(
     before: Sequence[int] | None = None,
     dilation: Sequence[int] | None = None,
 ) -> list[Index]:
-    """What a sliding window reads along each axis: axis * stride + tap * dilation - before."""
+    """Return the sliding window's reads per axis: axis * stride + tap * dilation - before."""
     ones, zeros = (1,) * len(axes), (0,) * len(axes)
     steps = zip(axes, taps, stride or ones, before or zeros, dilation or ones, strict=True)
     return [axis * s + tap * d - b for axis, tap, s, b, d in steps]

@@ -16,7 +16,6 @@ from covp.report.sweep_tables import best
 
 _MOST_MAPS = 6
 _UNITS = {"macs_per_cycle": "MACs a cycle", "bytes_per_cycle": "bytes a cycle"}
-_ESTIMATED = ("cycles", "seconds", "energy_j", "area_um2")
 
 
 def answer(rows: Sequence[Row], objectives: Sequence[Objective], limits: str = "") -> list[Part]:
@@ -41,11 +40,11 @@ def _sentence(rows: Sequence[Row], objectives: Sequence[Objective], limits: str)
     if found is None:
         return ""
     sure = f", {certainty(found)}" if first.name in ("cycles", "seconds") else ""
-    kind = f" (estimated{sure})" if first.name in _ESTIMATED else ""
+    kind = f" (estimated{sure})" if first.figure.kind == "estimated" else ""
     alone = [row for row in rows if designs.setup(row) == designs.CORE_ALONE]
     other, name = best(alone, objectives), "the best core alone"
     if other is None or found in alone:
-        worst = Objective(first.name, first.title, first.unit, not first.most)
+        worst = first.reverse()
         other, name = best(rows, [worst]), "the worst of the points"
     within = f" within {limits}" if limits else ""
     told = [

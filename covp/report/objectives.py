@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from covp.base.figure import Figure
+from covp.exploration.sweep.points import FIGURES
 
 Row = Mapping[str, Any]
 """One point of a sweep; its keys are those of the document ``covp.sweep/1``."""
@@ -16,40 +19,43 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Objective:
-    """One figure of a point.
+    """A figure by which designs are weighed.
 
     Attributes:
         name: its key in a row.
-        title: for people.
-        unit: of the value in the row; empty where it is a count.
-        most: more is better; else less is.
+        figure: what is known of it.
     """
 
     name: str
-    title: str
-    unit: str = ""
-    most: bool = False
+    figure: Figure
+
+    @property
+    def title(self) -> str:
+        """The figure's, for people."""
+        return self.figure.title
+
+    @property
+    def unit(self) -> str:
+        """Unit of the value in the row; empty where it is a count."""
+        return self.figure.unit
+
+    @property
+    def most(self) -> bool:
+        """True if more is better."""
+        return self.figure.better == "more"
 
     @property
     def label(self) -> str:
         """The title with the unit."""
-        return f"{self.title} ({self.unit})" if self.unit else self.title
+        return self.figure.label
+
+    def reverse(self) -> Objective:
+        """Return the objective to be as bad as possible."""
+        return Objective(self.name, replace(self.figure, better="less" if self.most else "more"))
 
 
-OBJECTIVES = {
-    one.name: one
-    for one in (
-        Objective("cycles", "Cycles"),
-        Objective("seconds", "Time", "s"),
-        Objective("energy_j", "Energy", "J"),
-        Objective("area_um2", "Area of units", "µm²"),
-        Objective("flash_bytes", "Flash", "bytes"),
-        Objective("ram_bytes", "RAM", "bytes"),
-        Objective("accuracy", "Accuracy", most=True),
-        Objective("mac_coverage", "MACs on accelerators", most=True),
-        Objective("instructions", "Instructions"),
-    )
-}
+_RANKED = sorted((one.rank, name) for name, one in FIGURES.items() if one.rank)
+OBJECTIVES = {name: Objective(name, FIGURES[name]) for _, name in _RANKED}
 """All of them, by name, the usual ones first."""
 
 

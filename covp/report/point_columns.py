@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from covp.exploration.sweep.points import FIGURES
 from covp.report.designs import FACTORS, factor, parameters
 from covp.report.objectives import OBJECTIVES, Row
 
@@ -91,8 +92,11 @@ _OTHERS: dict[str, tuple[str, Callable[[Row], Any]]] = {
     "cycles_error": ("Relative error of cycles", _cell("cycles_error")),
     "cycles_model": ("Timing model", _cell("cycles_model")),
     "how": ("How", _cell("how")),
-    "waiting": ("Waiting (cycles)", _cell("waiting")),
-    "arena_bytes": ("Arena (bytes)", _cell("arena_bytes")),
+    **{
+        name: (one.label, _cell(name))
+        for name, one in FIGURES.items()
+        if not one.rank and name != "mean_error"
+    },
     "reference": ("Outputs", _outputs),
     "status": ("Status", _cell("status")),
     "reason": ("Reason", _cell("reason")),

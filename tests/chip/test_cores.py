@@ -52,6 +52,7 @@ int32_t covp_dot(const int8_t *x, const int8_t *w, int32_t count) {
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 @pytest.mark.parametrize("core", EMULATED, ids=lambda core: core.name)
 def test_every_core_compiles_and_runs(core: Core, toolchain: str) -> None:
@@ -107,6 +108,7 @@ ATOMIC = ".option arch, +a\nstart:\n lui a1, 0x80000\n amoadd.w a0, a1, (a1)\nen
 COMPRESSED = ".option arch, +c\nstart:\n c.li a0, 5\nend:\n j end"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "text", "runs"),
     [
@@ -131,6 +133,7 @@ def test_only_instructions_that_the_core_implements(
                 loaded.run()
 
 
+@pytest.mark.process
 def test_a_made_up_name_works_everywhere(made_up: Core) -> None:
     with VirtualDevice(board(made_up)) as device:
         assert misa_of(device) == LETTERS["rv32imafc"]

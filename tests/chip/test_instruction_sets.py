@@ -22,6 +22,7 @@ def words(platform: str, lines: list[str], size: int) -> list[int]:
     return [int.from_bytes(code[at : at + size], "little") for at in range(0, len(code), size)]
 
 
+@pytest.mark.process
 def test_numbers_of_riscv_registers_are_those_of_the_encodings() -> None:
     riscv = ARCHITECTURES["riscv"]
     lines = [".option norvc", *(f"lui {name}, 1" for name in riscv.registers)]
@@ -30,12 +31,14 @@ def test_numbers_of_riscv_registers_are_those_of_the_encodings() -> None:
     assert [word >> 7 & 31 for word in found] == [*range(32), *range(32)]
 
 
+@pytest.mark.process
 def test_numbers_of_arm_registers_are_those_of_the_encodings() -> None:
     arm = ARCHITECTURES["arm"]
     found = words("cortex-m4", [f"mov r0, {name}" for name in arm.registers], 2)
     assert [word >> 3 & 15 for word in found] == list(range(16))
 
 
+@pytest.mark.process
 def test_numbers_of_riscv_csrs() -> None:
     named = {**FLOAT_CSRS, **STATE_CSRS, **COUNTER_CSRS, **IDENTITY_CSRS, MISA: "misa"}
     found = words("riscv32", [f"csrr t0, {name}" for name in named.values()], 4)

@@ -86,7 +86,7 @@ def test_firmware_gives_the_right_bits(call: Call, tmp_path: Path, platform: str
 def test_a_folder_with_something_in_it_is_left_alone(call: Call, tmp_path: Path):
     (tmp_path / "mine.txt").write_text("mine")
     done = call("export", "toycar", "-p", "riscv32", "-o", str(tmp_path))
-    assert done.status == 2 and "is there already" in done.err
+    assert done.status == 2 and "exists already" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -101,11 +101,11 @@ REFUSED = {
     "an unknown model": (("nope",), 2, "nope"),
     "an unknown accelerator": (("toycar", "-a", "nope"), 2, "nope"),
     "an empty set-up": (("toycar", "--setup", ""), 2, ""),
-    "no folder": (("toycar", "--data", "none"), 2, "none: is no folder"),
+    "no folder": (("toycar", "--data", "none"), 2, "none: is not a folder"),
     "no samples": (("toycar", "--data", "."), 2, f"neither {LABELS} nor ad01"),
     "no task": (("cifar10", "--data", "."), 2, "cifar10"),
     "a reference without data": (("toycar", "--reference"), 2, "--data"),
-    "a report nowhere": (("toycar", "--markdown", "no/where.md"), 2, "no is no folder"),
+    "a report nowhere": (("toycar", "--markdown", "no/where.md"), 2, "no is not a folder"),
     "a float model": (("kws_float", "--data", "."), 2, "kws_float"),
 }
 

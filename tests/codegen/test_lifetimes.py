@@ -23,6 +23,7 @@ def between(program: Program, position: int) -> list[tuple[int, int]]:
     return [(t.offset, t.offset + t.bytes) for t in after]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("model", "accelerators", "streaming"),
     [("resnet", [], False), ("resnet", ["gemm"], False), ("sww", [], True), ("vww", [], False)],
@@ -58,6 +59,7 @@ def test_most_bytes_are_live_where_the_arena_is_full() -> None:
     assert max(live) == program.arena_bytes
 
 
+@pytest.mark.process
 def test_the_record_has_a_memory_map() -> None:
     found = run(build("toycar", "riscv32", ["gemm"]), check="none")
     document = plain(found.record())

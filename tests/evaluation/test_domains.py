@@ -77,6 +77,7 @@ def model(nodes: list[onnx.NodeProto], inputs: Inputs, constants: dict[str, Any]
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
 
+@pytest.mark.process
 @pytest.mark.costly
 @pytest.mark.parametrize("name", CASES)
 def test_samples_are_taken_by_onnxruntime_and_computed_exactly(name: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from covp.evaluation import compare
 
 
@@ -11,6 +13,7 @@ def cells(html: str) -> list[str]:
     return re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", html)
 
 
+@pytest.mark.process
 def test_figures_are_in_the_tables() -> None:
     found = compare("toycar", "riscv32", ["gemm"])
     row = cells(found._repr_html_())[8:]

@@ -96,7 +96,7 @@ def widened_is_single(op: Op, is_each: Sequence[bool], samples: int = 3) -> None
         np.concatenate([values[n] for values in each]) if varies else each[0][n]
         for n, varies in enumerate(is_each)
     ]
-    found = test_index_maps.run(batches._widened(op, is_each, samples), arguments)
+    found = test_index_maps.run(batches._widen(op, is_each, samples), arguments)
     for number, values in enumerate(each):
         given_now = [
             v if varies else first

@@ -60,6 +60,7 @@ def network(kinds: Kinds, values: list[Array]) -> Graph:
     return builder.graph(*(builder.add(kind, *inputs, **how) for kind, how in kinds.items()))
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize(
@@ -86,6 +87,7 @@ def test_extremes(litert: Any, kinds: Kinds, values: list[Array], platform: str)
             assert_equal(ours, theirs, kind, NEAR.get(kind, 0))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_the_largest_of_numbers_and_nan(litert: Any, platform: str) -> None:
     """A NaN does not count. LiteRT begins with the ends of float32, which is what it leaves."""
@@ -97,6 +99,7 @@ def test_the_largest_of_numbers_and_nan(litert: Any, platform: str) -> None:
             assert_equal(np.clip(ours, -MOST, MOST), np.clip(theirs, -MOST, MOST))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
 def test_ties_of_quantize(litert: Any, dtype: str, platform: str) -> None:

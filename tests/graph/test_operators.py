@@ -213,6 +213,7 @@ def test_a_pad_into_another_zero_point(litert: Any, points: tuple[int, int]) -> 
     assert read[0].tolist() == [points[1]] * 4
 
 
+@pytest.mark.process
 def test_uint8_at_the_ends_of_a_model(litert: Any) -> None:
     """Two conversions, and a RELU between them."""
     builder = GraphBuilder("bytes")
@@ -231,6 +232,7 @@ def test_uint8_at_the_ends_of_a_model(litert: Any) -> None:
         assert np.array_equal(session.load(generate(graph, "riscv32")).run(value), wanted)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 def test_squeezing_and_expanding_are_reshapes(litert: Any, dtype: str) -> None:
     """Written as what they are, read as RESHAPE, without code of their own."""
@@ -285,6 +287,7 @@ def test_an_infinite_weight_beside_the_image_counts_for_nothing(depthwise: bool)
     assert np.array_equal(got.ravel(), [-0.5, np.inf, -np.inf])
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["RESIZE_NEAREST_NEIGHBOR", "SOFTMAX"])
 def test_several_rows_of_a_constant(kind: str) -> None:
     """An output that depends on no input is computed by the kernel."""

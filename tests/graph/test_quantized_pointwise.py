@@ -69,6 +69,7 @@ def test_litert_computes_the_same(litert: Any, kind: str) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["ABS", "ELU", "EXP", "LOG", "HARD_SWISH", *BINARY])
 def test_cores_compute_the_same(kind: str) -> None:
     rng = np.random.default_rng(len(kind))
@@ -90,6 +91,7 @@ def test_elu_is_a_rounded_function() -> None:
     assert len(np.unique(found)) > 10
 
 
+@pytest.mark.process
 def test_a_division_by_zero_is_an_end_of_the_range() -> None:
     a, b, y = int8("a", (3,), 0.1), int8("b", (1,), 0.1), int8("y", (3,), 0.1, 3)
     graph = Graph("layer", [a, b], [y], [Op("DIV", "layer", [a, b], [y], Elementwise())])
@@ -131,6 +133,7 @@ def test_rows_are_litert_s(litert: Any, kind: str) -> None:
         np.testing.assert_array_equal(run_reference(read_tflite(data), inputs)[0], wanted)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("kind", ["L2_NORMALIZATION", "LOG_SOFTMAX"])
 def test_rows_on_cores(kind: str, platform: str) -> None:
@@ -142,6 +145,7 @@ def test_rows_on_cores(kind: str, platform: str) -> None:
             np.testing.assert_array_equal(found, run_reference(graph, inputs)[0])
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["EXP", "LOG", "RSQRT", "SQRT"])
 def test_int16_is_litert_s_and_the_cores_compute_it(litert: Any, kind: str) -> None:
     rng = np.random.default_rng(3)

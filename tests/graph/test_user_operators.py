@@ -60,6 +60,7 @@ def test_the_example_s_reference_is_the_square(scales: Any) -> None:
     assert len(np.unique(found)) > 4
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("accelerators", [[], [f"{EXAMPLE}:Lookup"]], ids=["core", "lookup"])
 @pytest.mark.usefixtures("squared_relu")
 def test_int8_on_the_core_and_on_its_accelerator(accelerators: list[str]) -> None:
@@ -72,6 +73,7 @@ def test_int8_on_the_core_and_on_its_accelerator(accelerators: list[str]) -> Non
         np.testing.assert_array_equal(module.run(x), run_reference(model, [x])[0])
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("squared_relu")
 def test_float_is_composed() -> None:
     data = write_tflite(graph(np.float32, 0, 0, (0, 0)))
@@ -88,6 +90,7 @@ def test_without_it_the_model_is_rejected_with_a_way_out() -> None:
         read_tflite(write_tflite(graph(np.int8, *SCALES[0])), "squared")
 
 
+@pytest.mark.process
 def test_the_command_line_takes_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,6 +105,7 @@ def test_the_command_line_takes_the_file(
     unregister_operator("SquaredRelu")
 
 
+@pytest.mark.process
 def test_an_accelerator_s_file_brings_its_operators(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -130,6 +134,7 @@ def float_square() -> Iterator[Graph]:
     unregister_operator("Quadratic")
 
 
+@pytest.mark.process
 def test_own_c(float_square: Graph) -> None:
     def body(op: Op) -> str:
         return f"for (int i = 0; i < {op.output.size}; i++)\n    output[i] = square(input[i]);"

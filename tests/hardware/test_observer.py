@@ -56,6 +56,7 @@ class Log(Observer):
             )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("platform", ["cortex-m4", "riscv32"])
 def test_an_observer_is_told_until_it_is_closed(platform: str) -> None:
     with Session(platform) as session:

@@ -97,6 +97,7 @@ def test_exact_time_is_asked_for_where_a_method_runs():
     assert not model.needs_exact_time(8, True)
 
 
+@pytest.mark.process
 def test_c_header_compiles_and_agrees(tmp_path):
     header = MAP.c_header("DEV", 0x50000000)
     (tmp_path / "dev.h").write_text(header)

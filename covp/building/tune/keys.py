@@ -12,7 +12,7 @@ from covp.graph.ops.tiled_attention import TiledAttention
 
 
 def layer_key(op: Op) -> str:
-    """A hash of all that a kernel is generated from: kind, shapes, constants, quantization."""
+    """Return a hash of all that decides a kernel: kind, shapes, constants, quantization."""
     parts: list[str | bytes] = [op.kind, _attributes(op, layer_key)]
     for tensor in (*op.inputs, *op.outputs):
         parts += _tensor_parts(tensor)
@@ -20,7 +20,7 @@ def layer_key(op: Op) -> str:
 
 
 def structure_key(op: Op) -> str:
-    """A hash that layers with other weights share: kind, attributes, shapes and types.
+    """Return a hash that layers with other weights share: kind, attributes, shapes and types.
 
     Of a tensor's quantization only the form counts: none, one scale, or one per channel.
     """

@@ -50,7 +50,7 @@ class ScheduleBench(Closing):
 
     @cached_property
     def session(self) -> Session:
-        """What the schedules run in; opened when it is first used."""
+        """Session that the schedules run in; opened when it is first used."""
         platform, toolchain, device = self._given
         return Session(platform, device=device, toolchain=toolchain)
 
@@ -60,11 +60,11 @@ class ScheduleBench(Closing):
             self.session.close()
 
     def __call__(self, trial: tuple[Op, Schedule]) -> Trial | None:
-        """As `measure`, of an operator and a schedule."""
+        """Measure the operator and schedule of ``trial``, see `measure`."""
         return self.measure(*trial)
 
     def measure(self, op: Op, schedule: Schedule, seed: int = 0) -> Trial | None:
-        """One trial on random inputs; None where the schedule does not fit the memory.
+        """Return one trial on random inputs; None where the schedule does not fit the memory.
 
         Code that faults does not match the reference: the trial says so and has no cost.
         """
@@ -117,7 +117,7 @@ class ScheduleBench(Closing):
         )
 
     def _cost(self, layer: Function, tensors: Sequence[DeviceTensor]) -> Cost:
-        """Of one call; where only run time is known, the shortest of several.
+        """Return the cost of one call; where only run time is known, the shortest of several.
 
         Raises:
             DeviceError: the device can measure nothing.

@@ -47,7 +47,7 @@ __all__ = [
 _USER_CORE = re.compile(r"(.+-[0-9a-f]{8})-(?:zig|gcc)-[^-]*\.jsonl$")
 """The key of a user's core in the name of a file."""
 _Group = dict[str, dict[tuple[str, str], Trial]]
-"""By compiler, then by layer and schedule."""
+"""Trials by compiler, then by layer and schedule."""
 
 
 class Records:
@@ -74,11 +74,11 @@ class Records:
 
     @staticmethod
     def available() -> Records:
-        """What comes with covp and what `covp tune` found on this machine.
+        """Return the records that come with covp and those that `covp tune` made on this machine.
 
         Opened once per process, so that a search elsewhere does not change figures half-way.
         """
-        return _opened(own_folder())
+        return _open_records(own_folder())
 
     def open(self, *cores: str) -> None:
         """Read the files of these cores now; without arguments, all."""
@@ -102,18 +102,18 @@ class Records:
             group.setdefault(trial.compiler, {})[trial.layer, trial.schedule] = trial
 
     def layers(self) -> list[tuple[str, str, str]]:
-        """(layer, core, compiler) of all that is known."""
+        """Return (layer, core, compiler) of all known trials."""
         self.open()
         found = (t for group in self._groups.values() for of in group.values() for t in of.values())
         return list(dict.fromkeys((t.layer, t.core, t.compiler) for t in found))
 
     def trials(self, layer: str, core: str, compiler: str, device: str = "virtual") -> list[Trial]:
-        """All trials of a layer."""
+        """Return all trials of a layer."""
         self.open(core)
         return list(self._groups.get((core, device, layer), {}).get(compiler, {}).values())
 
     def groups(self, op: Op, core: Core, compiler: str, device: str) -> Iterator[list[Trial]]:
-        """The trials that an operator's layer can use, the most telling group first.
+        """Yield the trials that an operator's layer can use, the most telling group first.
 
         A schedule is a choice that stays valid; only its cost ages. What was measured on that kind
         of device counts first, then what the virtual one says, then what is known of the core that
@@ -145,7 +145,7 @@ class Records:
         options: BuildOptions = DEFAULT_BUILD,
         device: str = "virtual",
     ) -> Trial | None:
-        """The best trial of the first of an operator's `groups` that has a usable one.
+        """Return the best trial of the first of an operator's `groups` that has a usable one.
 
         Args:
             op, core: whose.
@@ -159,13 +159,13 @@ class Records:
         for trials in self.groups(op, core, compiler, device):
             best = best_of(trials, options)
             if best is not None and self._file(best) is not None:
-                best = best_of(self.fitting(trials, op, core), options)
+                best = best_of(self.filter_usable(trials, op, core), options)
             if best is not None:
                 return best
         return None
 
-    def fitting(self, trials: Iterable[Trial], op: Op, core: Core) -> list[Trial]:
-        """The trials whose schedule an operator's layer can take on a core.
+    def filter_usable(self, trials: Iterable[Trial], op: Op, core: Core) -> list[Trial]:
+        """Return the trials whose schedule an operator's layer can take on a core.
 
         One line on standard error says how many of a file cannot be of that layer, once.
         """
@@ -181,39 +181,39 @@ class Records:
         return [trial for trial in trials if trial.schedule in valid]
 
     def _file(self, trial: Trial) -> Path | None:
-        """The file of `covp tune` that a trial may come from."""
+        """Return the file of `covp tune` that a trial may come from."""
         return self._own.get((trial.layer, trial.core, trial.compiler))
 
 
 def _places(core: Core, device: str) -> list[tuple[str, str]]:
-    """Core and kind of device of the trials that count, the most telling first."""
+    """Return core and kind of device of the trials that count, the most telling first."""
     return [(core.key, device), *((name, "virtual") for name in (core.key, *core.like))]
 
 
 def _core_of(path: Path) -> str:
-    """The core whose trials a file's name promises, "" where it promises nothing."""
+    """Return the core whose trials a file's name promises, "" where it promises nothing."""
     if found := _USER_CORE.match(path.name):
         return found[1]
     return max((n for n in core_names() if path.name.startswith(f"{n}-")), key=len, default="")
 
 
 @lru_cache
-def _opened(own: Path) -> Records:
+def _open_records(own: Path) -> Records:
     return Records(sorted(own.glob("*.jsonl")), sorted(FOLDER.glob("*.jsonl")))
 
 
 def own_folder() -> Path:
-    """Where `covp tune` keeps its trials."""
+    """Return the folder in which `covp tune` keeps its trials."""
     return cache_dir("records")
 
 
 def trial_file(core: Core, compiler: str) -> Path:
-    """The file of this machine's trials of a core and a compiler, e.g. "zig 0.17.0"."""
+    """Return the file of this machine's trials of a core and a compiler, e.g. "zig 0.17.0"."""
     return own_folder() / file_name(core.key, compiler)
 
 
 def read_trials(path: Path) -> list[Trial]:
-    """The trials of a file.
+    """Return the trials of a file.
 
     A line that is none is skipped, and one line on standard error says how many were; a last line
     that was cut off is what an interrupted search leaves. So is a file that cannot be read.
@@ -230,7 +230,7 @@ def read_trials(path: Path) -> list[Trial]:
 
 
 def _read_one_by_one(path: Path, lines: list[bytes]) -> list[Trial]:
-    """The trials of a file with a line that is damaged or cut off."""
+    """Return the trials of a file with a line that is damaged or cut off."""
     trials, damaged = [], []
     for number, line in enumerate(lines, 1):
         try:
@@ -239,7 +239,7 @@ def _read_one_by_one(path: Path, lines: list[bytes]) -> list[Trial]:
             damaged.append(number)
     if damaged not in ([], [len(lines)]):
         count = f"{len(damaged)} of {len(lines)} lines are" if len(damaged) > 1 else "one line is"
-        say(f"{path}:{damaged[0]}: {count} damaged and skipped; remove what is no trial")
+        say(f"{path}:{damaged[0]}: {count} damaged and skipped; remove lines that are not trials")
     return trials
 
 

@@ -1,4 +1,4 @@
-"""In which order the schedules of a layer are tried."""
+"""Searches: the order in which the schedules of a layer are tried."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Search(Protocol):
     """Proposes schedules and learns from their scores."""
 
     def propose(self, count: int) -> list[Schedule]:
-        """Up to ``count`` schedules that were not proposed before; empty when none is left."""
+        """Return up to ``count`` schedules not proposed before; empty when none is left."""
         ...
 
     def learn(self, schedule: Schedule, score: float) -> None:
-        """The score of a schedule; smaller is better."""
+        """Take the score of a schedule; smaller is better."""
         ...
 
 
 def make_search(strategy: Strategy, points: Sequence[Schedule], seed: int = 0) -> Search:
-    """A search over the points; the first of them, the default, is always proposed first."""
+    """Return a search over the points; the first of them, the default, is always proposed first."""
     if strategy == "model":
         return ModelSearch(points, seed)
     return OrderedSearch(points, None if strategy == "exhaustive" else seed)
@@ -43,12 +43,12 @@ class OrderedSearch:
         self._left = [*points[:1], *rest]
 
     def propose(self, count: int) -> list[Schedule]:
-        """The next points."""
+        """Return the next points."""
         proposed, self._left = self._left[:count], self._left[count:]
         return proposed
 
     def learn(self, schedule: Schedule, score: float) -> None:
-        """Nothing is learned."""
+        """Ignore the score: the order is fixed."""
 
 
 class ModelSearch:
@@ -70,9 +70,9 @@ class ModelSearch:
         self._proposed = 0
 
     def propose(self, count: int) -> list[Schedule]:
-        """A mixture of the best by the model and random points."""
+        """Return a mixture of the best by the model and random points."""
         chosen: list[int] = []
-        ranked = self._ranking()
+        ranked = self._rank()
         while len(chosen) < min(count, len(self._left) + len(chosen)) and self._left:
             explore = not self._scores or self._proposed < self._RANDOM_START
             explore = explore or self._proposed % 4 == 3
@@ -91,7 +91,7 @@ class ModelSearch:
         """Add a score; points that did not run count as bad ones."""
         self._scores[self._index[schedule]] = score
 
-    def _ranking(self) -> list[int]:
+    def _rank(self) -> list[int]:
         known = [i for i, score in self._scores.items() if np.isfinite(score)]
         if len(known) < 2:
             return sorted(self._left)
@@ -102,7 +102,7 @@ class ModelSearch:
 
 
 def _features(points: Sequence[Schedule]) -> NDArray[np.float64]:
-    """Tile as one-hot, each knob's logarithm, its square, and products, apart for each tile."""
+    """Return tile as one-hot, each knob's logarithm, its square, and products, per tile."""
     tiles = sorted({point.tile for point in points})
     rows = []
     for point in points:

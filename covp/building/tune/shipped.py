@@ -36,12 +36,12 @@ _head, _layer = msgspec.json.Decoder(_Head), msgspec.json.Decoder(_Layer)
 
 
 def file_name(core: str, compiler: str) -> str:
-    """The name of the file of a core and a compiler."""
+    """Return the name of the file of a core and a compiler."""
     return f"{core}-{compiler.replace(' ', '-')}.jsonl"
 
 
 def read_shipped(path: Path) -> list[Trial]:
-    """The trials of one file.
+    """Return the trials of one file.
 
     Raises:
         CovpError: the file is damaged.
@@ -78,11 +78,11 @@ def write_shipped(path: Path, trials: Iterable[Trial]) -> None:
         layers.setdefault(trial.layer, []).append(trial)
     (first, *_), *_ = layers.values()
     head = {"core": first.core, "compiler": first.compiler, "version": first.version}
-    lines = [_compact(head), *(_compact(_packed(found)) for found in layers.values())]
+    lines = [_compact(head), *(_compact(_pack(found)) for found in layers.values())]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _packed(trials: list[Trial]) -> dict[str, object]:
+def _pack(trials: list[Trial]) -> dict[str, object]:
     rows = [(t.schedule, t.instructions, t.cycles, t.flash_bytes, t.scratch_bytes) for t in trials]
     return {"layer": trials[0].layer, "structure": trials[0].structure, "trials": rows}
 

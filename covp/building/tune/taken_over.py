@@ -1,4 +1,4 @@
-"""`taken_over`: schedules that a layer takes from other compilers, cores or weights."""
+"""Schedules of other compilers, cores or weights that a layer takes: `remeasure_candidates`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from covp.graph.graph import Op
 
 
 def _is_own(trial: Trial, op: Op, core: Core, compiler: str, device: str = "virtual") -> bool:
-    """Whether a trial is of this layer, core, compiler and kind of device."""
+    """Return whether a trial is of this layer, core, compiler and kind of device."""
     own = layer_key(op), core.key, compiler, device
     return (trial.layer, trial.core, trial.compiler, trial.device) == own
 
 
-def taken_over(
+def remeasure_candidates(
     records: Records,
     op: Op,
     core: Core,
@@ -29,7 +29,7 @@ def taken_over(
     cost: Cost = "instructions",
     device: str = "virtual",
 ) -> list[Schedule]:
-    """What is to be measured again: what a build takes, the default, then other objectives' best.
+    """Return the schedules to measure again: a build's, the default, other objectives' best.
 
     Args:
         records: where builds look.
@@ -42,7 +42,7 @@ def taken_over(
     points = schedules(KernelRequest(op, core, "layer"))
     for trials in records.groups(op, core, compiler, device):
         objectives = dict.fromkeys([options.optimize, *get_args(Objective)])
-        usable = records.fitting(trials, op, core)
+        usable = records.filter_usable(trials, op, core)
         best = [
             best_of(usable, change_options(options, {"optimize": each}), cost)
             for each in objectives

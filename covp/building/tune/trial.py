@@ -13,7 +13,7 @@ from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective
 
 Cost = Literal["instructions", "cycles", "time"]
 VERSION = 3
-"""Of the kernels: a change of what a schedule means makes old trials invalid."""
+"""Version of the kernels: a change of what a schedule means makes old trials invalid."""
 
 _SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4.0}
 
@@ -54,7 +54,7 @@ class Trial:
     structure: str = ""
 
     def spent(self, cost: Cost = "instructions") -> float:
-        """That cost; where it is not known, another one, infinity where none is."""
+        """Return that cost; where it is unknown another one, infinity where none is known."""
         costs = {
             "instructions": self.instructions, "cycles": self.cycles, "time": self.nanoseconds
         }  # fmt: skip
@@ -66,7 +66,7 @@ class Trial:
         options: BuildOptions = DEFAULT_BUILD,
         cost: Cost = "instructions",
     ) -> float:
-        """What a search makes small: cost times flash to the power of a weight.
+        """Return what a search minimizes: cost times flash to the power of a weight.
 
         With "speed" flash counts too, as far as ``flash_trade`` says; not beside a cost in time.
 
@@ -87,7 +87,7 @@ def best_of(
     options: BuildOptions = DEFAULT_BUILD,
     cost: Cost = "instructions",
 ) -> Trial | None:
-    """The exact trial with the smallest score, then flash, within ``max_scratch``; None without."""
+    """Return the exact trial of least score, then flash, within ``max_scratch``; None without."""
     most = options.max_scratch
     fitting = [
         trial for trial in trials if trial.exact and (most is None or trial.scratch_bytes <= most)
@@ -96,7 +96,7 @@ def best_of(
 
 
 def pareto_front(trials: Iterable[Trial]) -> list[Trial]:
-    """The exact trials that no other beats in speed and flash, fastest first."""
+    """Return the exact trials that no other beats in speed and flash, fastest first."""
     exact = [trial for trial in trials if trial.exact]
     costs = np.array([(each.spent(), each.flash_bytes) for each in exact]).reshape(-1, 2)
     best = [trial for trial, is_best in zip(exact, front(costs), strict=True) if is_best]

@@ -23,7 +23,7 @@ from covp.building.tune.records import (
     trial_file,
 )
 from covp.building.tune.search import Search, Strategy, make_search
-from covp.building.tune.taken_over import taken_over
+from covp.building.tune.taken_over import remeasure_candidates
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
@@ -56,7 +56,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class LayerResult:
-    """What the search found for one layer.
+    """Result of the search for one layer.
 
     Attributes:
         op: the operator.
@@ -80,13 +80,13 @@ class LayerResult:
         return len(self.trials)
 
     def best_for(self, objective: Objective) -> Trial | None:
-        """The best exact trial for another objective."""
+        """Return the best exact trial for another objective."""
         return best_of(self.trials, change_options(self.build, {"optimize": objective}))
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to search.
+    """Options of a search.
 
     Attributes:
         trials: new trials for each layer at most; None for the whole space.
@@ -122,7 +122,7 @@ def tune(
     report: Report = lambda progress: None,
     records: Records | None = None,
 ) -> list[LayerResult]:
-    """Search; every trial is on disk at once, so an interrupted search has lost nothing.
+    """Run the search; each trial is on disk at once, so an interrupted search loses nothing.
 
     Args:
         graph: the model.
@@ -208,7 +208,7 @@ class _Tuner(Closing):
 
     def layers(self, ops: Sequence[Op]) -> list[LayerResult]:
         """Search one layer after the other within the budget."""
-        self.total = sum(self._planned(self._points(op), self._known(op)) for op in ops)
+        self.total = sum(self._plan(self._points(op), self._known(op)) for op in ops)
         results = []
         for left, op in zip(range(len(ops), 0, -1), ops, strict=True):
             if self.end is not None:
@@ -223,10 +223,10 @@ class _Tuner(Closing):
     def _known(self, op: Op) -> dict[str, Trial]:
         core, kind = self.platform.core.key, self.options.device_kind
         trials = self.records.trials(layer_key(op), core, self.compiler, kind)
-        fitting = self.records.fitting(trials, op, self.platform.core)
+        fitting = self.records.filter_usable(trials, op, self.platform.core)
         return {trial.schedule: trial for trial in fitting}
 
-    def _planned(self, points: Sequence[Schedule], known: dict[str, Trial]) -> int:
+    def _plan(self, points: Sequence[Schedule], known: dict[str, Trial]) -> int:
         new = sum(str(point) not in known for point in points)
         return min(self.options.trials or new, new)
 
@@ -236,7 +236,7 @@ class _Tuner(Closing):
         for point in points:
             if str(point) in known:
                 search.learn(point, self._score(known[str(point)]))
-        self._search(op, search, known, self._planned(points, known))
+        self._search(op, search, known, self._plan(points, known))
         return LayerResult(
             op,
             known.get(str(points[0])),
@@ -251,7 +251,7 @@ class _Tuner(Closing):
         started = tried = 0
         wanted = self.options
         # before all others, the default second, to compare with
-        first = taken_over(
+        first = remeasure_candidates(
             self.records,
             op,
             self.platform.core,

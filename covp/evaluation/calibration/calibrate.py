@@ -31,7 +31,7 @@ from covp.evaluation.calibration.programs import (
 
 GENERIC = {"riscv": "rv32", "arm": "m4"}
 _STEP = 0.001
-"""Of the error that is stated."""
+"""Step to which the stated error is rounded up."""
 _WIDTH = 100
 
 
@@ -80,12 +80,12 @@ class Calibration:
 
     @property
     def mean_error(self) -> float:
-        """Of the programs that were left out."""
+        """Mean relative error over the programs that were left out."""
         return sum(abs(row.error) for row in self.left_out) / len(self.left_out)
 
     @property
     def worst_error(self) -> float:
-        """Of the programs that were left out."""
+        """Largest relative error over the programs that were left out."""
         return abs(self.worst.error)
 
     @property
@@ -140,7 +140,7 @@ def calibrate(
         tuple(row for row, one in zip(rows, known, strict=True) if one.program.is_random),
         left_out,
     )
-    return _labelled(calibration, found, platform.wait_states)
+    return _label(calibration, found, platform.wait_states)
 
 
 def first_model(platform: Platform, start: str | None) -> tuple[str, ModelFile]:
@@ -169,7 +169,7 @@ def first_model(platform: Platform, start: str | None) -> tuple[str, ModelFile]:
 
 
 def _without_floats(model: ModelFile) -> ModelFile:
-    """Without the figures of instructions that read or write float registers."""
+    """Return the model without figures of instructions that use float registers."""
     known = load_instructions(model.instructions or "")
     floats = {*known.class_names} - {one.name for one in known.classes if not one.has_floats}
     content = {key: getattr(model, key) for key in model.by_class}
@@ -200,12 +200,12 @@ def _rows(programs: Sequence[Measured], model: ModelFile, platform: Platform) ->
 
 
 def _figures(model: ModelFile) -> list[str]:
-    """Classes that the model gives figures of."""
+    """Return classes that the model gives figures of."""
     return [name for names in model.by_class.values() for name in names]
 
 
-def _labelled(found: Calibration, measured: Measurement, memory: str) -> Calibration:
-    """With the source and the error in the model, and the memory that it was found with."""
+def _label(found: Calibration, measured: Measurement, memory: str) -> Calibration:
+    """Return the calibration whose model states its source, error and memory."""
     source = measured.source
     by = {"rtl": f"RTL of {source.model}", "measured": source.model}[source.kind]
     where = f" with {source.assumes}" if source.assumes else ""

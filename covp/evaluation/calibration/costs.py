@@ -50,7 +50,7 @@ class Block:
 
     @property
     def placed(self) -> PlacedBlock:
-        """For the native side."""
+        """Block in the form of the native side."""
         return place_block(self.code, self.address, self.before, self.ends)
 
 
@@ -72,7 +72,7 @@ class Prepared:
 
     @classmethod
     def of(cls, one: Measured, name_of: Callable[[CodeItem], str]) -> Prepared:
-        """What is left of two traces; `name_of` comes from `classifier`."""
+        """Return what is left of two traces; `name_of` comes from `classifier`."""
         return cls(
             one.program.is_random,
             one.cycles,
@@ -82,7 +82,7 @@ class Prepared:
 
     @property
     def classes(self) -> Classes:
-        """Of the instructions that it executes."""
+        """Classes of the instructions that it executes."""
         return frozenset[str]().union(*(block.classes for block in self.blocks))
 
 
@@ -146,12 +146,12 @@ class Costs:
         self.weights: Array = share / self.measured
 
     def time(self, model: ModelFile) -> Timed:
-        """By a model."""
+        """Return the times of the programs by a model."""
         pipeline = Pipeline(make_model("candidate", model), self.waits)
-        return self._timed(model, pipeline, self._spent(pipeline, self._all))
+        return self._time(model, pipeline, self._spent(pipeline, self._all))
 
     def change(self, before: Timed, model: ModelFile, classes: Classes | None) -> Timed:
-        """By a model that is like one before.
+        """Return the times by a model that is like the one of ``before``.
 
         The time of a block depends on the classes of its instructions alone: others keep theirs.
 
@@ -165,17 +165,17 @@ class Costs:
         pipeline = Pipeline(make_model("candidate", model), self.waits)
         chosen, spent = self._with(classes), before.spent.copy()
         spent[chosen.places] = self._spent(pipeline, chosen)
-        return self._timed(model, pipeline, spent)
+        return self._time(model, pipeline, spent)
 
     def _with(self, classes: Classes) -> _Chosen:
-        """The blocks with instructions of some classes."""
+        """Return the blocks with instructions of some classes."""
         if classes not in self._chosen:
             places = [n for n, block in enumerate(self._blocks) if block.classes & classes]
             self._chosen[classes] = _chosen(self._blocks, places)
         return self._chosen[classes]
 
     def _spent(self, pipeline: Pipeline, chosen: _Chosen) -> Array:
-        """Cycles of blocks."""
+        """Return the cycles of blocks."""
         if not chosen.places.size:
             return np.zeros(0)
         times = np.frombuffer(bytes(pipeline.times(chosen.native)), np.uint32)
@@ -183,7 +183,7 @@ class Costs:
         spent: Array = (totals * chosen.weights).sum(1)
         return spent
 
-    def _timed(self, model: ModelFile, pipeline: Pipeline, spent: Array) -> Timed:
+    def _time(self, model: ModelFile, pipeline: Pipeline, spent: Array) -> Timed:
         total: Array = np.bincount(self._owners, spent, len(self.programs)).astype(float)
         total += self._of_operands(model, pipeline)
         return Timed(model, spent, total, float(self.weights @ np.abs(total - self.measured)))
@@ -209,7 +209,7 @@ def _operands(one: Measured) -> Counter[tuple[str, int, int]]:
 
 
 def _blocks(one: Measured, name_of: Callable[[CodeItem], str]) -> Iterator[Block]:
-    """Those that many rounds execute otherwise than few."""
+    """Yield the blocks that many rounds execute otherwise than few."""
     weights = _weights(one.many)
     weights[: len(one.few.blocks)] -= _weights(one.few)
     for block, weight in zip(one.many.blocks, weights, strict=True):
@@ -221,7 +221,7 @@ def _blocks(one: Measured, name_of: Callable[[CodeItem], str]) -> Iterator[Block
 
 
 def _weights(trace: Trace) -> Array:
-    """Of each block, for each way to enter it: runs, ends with the branch taken and not taken."""
+    """Return each block's runs and ends, branch taken and not, for each way to enter it."""
     rows = [[count for runs in block.runs for count in _counts(runs)] for block in trace.blocks]
     return np.array(rows, float).reshape(-1, _TIMES)
 
@@ -231,7 +231,7 @@ def _counts(runs: Runs) -> tuple[int, int, int]:
 
 
 def classifier(model: ModelFile) -> Callable[[CodeItem], str]:
-    """Instruction to the name of its class, or of that which it is like; "" where it has none."""
+    """Return a function from instruction to its class, or that of a like one; "" for none."""
     rules: Sequence[Rule] = make_model("classes", model).rules
 
     def name_of(item: CodeItem) -> str:

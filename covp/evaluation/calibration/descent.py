@@ -17,12 +17,12 @@ from covp.evaluation.calibration.costs import Array, Costs, Timed
 from covp.evaluation.calibration.knobs import Knob
 
 LEAST_GAIN = 1e-6
-"""Of the loss, for which a number is changed."""
+"""Least gain of loss for which a number is changed."""
 _WIDE = 1000.0
 
 
 def descend(costs: Costs, start: Timed, knobs: Sequence[Knob]) -> Timed:
-    """The model whose numbers cannot be improved one by one.
+    """Return the model whose numbers cannot be improved one by one.
 
     Args:
         costs: the programs.
@@ -33,18 +33,18 @@ def descend(costs: Costs, start: Timed, knobs: Sequence[Knob]) -> Timed:
     while improved:
         improved = False
         for knob in knobs:
-            better = _improved(costs, now, knob)
+            better = _improve(costs, now, knob)
             improved |= better is not now
             now = better
         for first, second in [] if improved else _pairs(knobs):
-            better = _traded(costs, now, first, second)
+            better = _trade(costs, now, first, second)
             improved |= better is not now
             now = better
     return now
 
 
 def _pairs(knobs: Sequence[Knob]) -> list[tuple[Knob, Knob]]:
-    """Numbers of one class: a cycle of one of them may stand for a cycle of the other."""
+    """Return numbers of one class: a cycle of one of them may stand for a cycle of the other."""
     return [
         (first, second)
         for first, second in itertools.permutations(knobs, 2)
@@ -52,8 +52,8 @@ def _pairs(knobs: Sequence[Knob]) -> list[tuple[Knob, Knob]]:
     ]
 
 
-def _traded(costs: Costs, now: Timed, first: Knob, second: Knob) -> Timed:
-    """With one more of the first and one less of the second, where that is better."""
+def _trade(costs: Costs, now: Timed, first: Knob, second: Knob) -> Timed:
+    """Return the model with one more of the first and one less of the second, if better."""
     more, less = first.get(now.model) + 1, second.get(now.model) - 1
     if more > first.most or less < second.least:
         return now
@@ -62,8 +62,8 @@ def _traded(costs: Costs, now: Timed, first: Knob, second: Knob) -> Timed:
     return found if found.loss < now.loss - LEAST_GAIN else now
 
 
-def returned(costs: Costs, start: ModelFile, found: Timed, knobs: Sequence[Knob]) -> Timed:
-    """A model with the numbers of the start wherever others make nothing better.
+def revert_needless(costs: Costs, start: ModelFile, found: Timed, knobs: Sequence[Knob]) -> Timed:
+    """Return a model with the numbers of the start wherever others make nothing better.
 
     Args:
         costs: the programs.
@@ -79,27 +79,25 @@ def returned(costs: Costs, start: ModelFile, found: Timed, knobs: Sequence[Knob]
     return now
 
 
-def _improved(costs: Costs, now: Timed, knob: Knob) -> Timed:
-    """With the best value of one number; the same where that is the present one."""
+def _improve(costs: Costs, now: Timed, knob: Knob) -> Timed:
+    """Return the model with the best value of one number; the same where it has that."""
     value = knob.get(now.model)
     best, seen = now, {value: now}
     for step in (1, -1):
-        neighbour = _tried(costs, now, knob, value + step, seen)
+        neighbour = _try(costs, now, knob, value + step, seen)
         if neighbour is None:
             continue
         change = step * _best_change(costs, now, neighbour.cycles - now.cycles)
         for wanted in (value + int(np.floor(change)), value + int(np.ceil(change))):
-            _tried(costs, now, knob, wanted, seen)
+            _try(costs, now, knob, wanted, seen)
         least = min(seen.values(), key=lambda timed: timed.loss)
         if least.loss < best.loss - LEAST_GAIN:
             best = least
     return best
 
 
-def _tried(
-    costs: Costs, now: Timed, knob: Knob, value: int, seen: dict[int, Timed]
-) -> Timed | None:
-    """The model with a value of one number; None where it may not be."""
+def _try(costs: Costs, now: Timed, knob: Knob, value: int, seen: dict[int, Timed]) -> Timed | None:
+    """Return the model with a value of one number; None where it may not be."""
     if not knob.least <= value <= knob.most:
         return None
     if value not in seen:
@@ -108,7 +106,7 @@ def _tried(
 
 
 def _best_change(costs: Costs, now: Timed, slope: Array) -> float:
-    """How many steps with that slope lead to the least loss: a weighted median."""
+    """Return how many steps with that slope lead to the least loss: a weighted median."""
     moved = np.flatnonzero(slope)
     if not moved.size:
         return 0.0

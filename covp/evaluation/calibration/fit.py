@@ -17,7 +17,7 @@ from covp.device.timing.instructions import load_instructions
 from covp.device.timing.model import Fetch, ModelFile, OperandCycles
 from covp.device.timing.native import WaitStates
 from covp.evaluation.calibration.costs import Classes, Costs, Prepared, Timed, classifier
-from covp.evaluation.calibration.descent import LEAST_GAIN, descend, returned
+from covp.evaluation.calibration.descent import LEAST_GAIN, descend, revert_needless
 from covp.evaluation.calibration.knobs import EVERYWHERE, Knob, all_knobs
 from covp.evaluation.calibration.measure import Measured
 
@@ -60,7 +60,7 @@ def fit(
     waits: Sequence[WaitStates] = (),
     report: Report = lambda text: None,
 ) -> Fit:
-    """The model that comes nearest to what was measured.
+    """Return the model that comes nearest to what was measured.
 
     Args:
         programs: as measured.
@@ -95,7 +95,7 @@ class _Search:
         return next(kind.cause for kind in self._set.classes if kind.name == name)
 
     def run(self) -> ModelFile:
-        """The best model."""
+        """Return the best model."""
         models = list(self._structures())
         for learned, added in self._stages():
             self._report(f"fitting {', '.join(sorted(added))}")
@@ -103,11 +103,11 @@ class _Search:
         self._report("fitting random programs")
         costs = Costs(self._programs, self._waits)
         found = [descend(costs, costs.time(model), self._knobs) for model in models[:2]]
-        best = self._polished(costs, min(found, key=lambda timed: timed.loss))
-        return returned(costs, self._start, best, self._knobs).model
+        best = self._polish(costs, min(found, key=lambda timed: timed.loss))
+        return revert_needless(costs, self._start, best, self._knobs).model
 
-    def _polished(self, costs: Costs, best: Timed) -> Timed:
-        """With the properties that make it better now that all programs are known."""
+    def _polish(self, costs: Costs, best: Timed) -> Timed:
+        """Return the model with the properties that improve it now that all programs are known."""
         while True:
             others = (costs.time(one) for one in self._variants(best.model, self.known))
             found = min(others, key=lambda timed: timed.loss)
@@ -116,7 +116,7 @@ class _Search:
             best = descend(costs, found, self._knobs)
 
     def _stages(self) -> Iterator[tuple[Classes, Classes]]:
-        """Classes that are known after each stage, and those that it adds."""
+        """Yield classes that are known after each stage, and those that it adds."""
         hazards = [one.classes for one in self._programs if not one.is_random] or [self.known]
         learned = min(hazards, key=_order)
         yield learned, learned
@@ -128,7 +128,7 @@ class _Search:
     def _learn(
         self, models: Sequence[ModelFile], learned: Classes, added: Classes
     ) -> list[ModelFile]:
-        """The best models with the numbers of some more classes."""
+        """Return the best models with the numbers of some more classes."""
         chosen = [one for one in self._programs if not one.is_random and one.classes <= learned]
         costs = Costs(chosen, self._waits)
         knobs = [one for one in self._knobs if one.name in added]
@@ -136,17 +136,17 @@ class _Search:
         found: list[Timed] = []
         for model in models:
             variants = self._variants(model, added)
-            found += (self._fitted(costs, one, knobs) for one in variants)
+            found += (self._fit(costs, one, knobs) for one in variants)
         return _best(found)
 
     @staticmethod
-    def _fitted(costs: Costs, model: ModelFile, knobs: Sequence[Knob]) -> Timed:
-        """With the best numbers; the plain ones before those that have to do with operands."""
+    def _fit(costs: Costs, model: ModelFile, knobs: Sequence[Knob]) -> Timed:
+        """Return the model with the best numbers; plain ones are fitted before operands' ones."""
         plain = [knob for knob in knobs if knob.key in ("cycles", "taken", "mispredicted")]
         return descend(costs, descend(costs, costs.time(model), plain), knobs)
 
     def _structures(self) -> list[ModelFile]:
-        """Ways to fetch and to execute; what fits them is found by the stages."""
+        """Return ways to fetch and to execute; what fits them is found by the stages."""
         start, replace = self._start, msgspec.structs.replace
         ways = [start]
         if start.width == 1:
@@ -166,7 +166,7 @@ class _Search:
         return [name for name in self._jumps if name not in conditional]
 
     def _variants(self, model: ModelFile, added: Classes) -> Iterator[ModelFile]:
-        """The model, and those that differ in a property that the classes may tell."""
+        """Yield the model, and those that differ in a property that the classes may tell."""
         yield model
         kinds = [kind for kind in self._set.classes if kind.name in added]
         if any(kind.access for kind in kinds):
@@ -199,7 +199,7 @@ def _way(model: ModelFile) -> tuple[bool, str]:
 
 
 def _best(found: list[Timed]) -> list[ModelFile]:
-    """The best ones of each way to execute, each once."""
+    """Return the best ones of each way to execute, each once."""
     found.sort(key=lambda timed: timed.loss)
     kept: list[ModelFile] = []
     for way in dict.fromkeys(_way(timed.model) for timed in found):

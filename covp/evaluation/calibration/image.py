@@ -50,7 +50,7 @@ class Image:
 
 
 def link(platform: Platform, programs: Sequence[LoopProgram]) -> Image:
-    """Programs as code for the flash of a platform; their data follow the stack in its RAM.
+    """Return programs as code for the flash of a platform; their data follow the stack in its RAM.
 
     Args:
         platform: core and memory map.

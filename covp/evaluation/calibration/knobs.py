@@ -15,7 +15,7 @@ from covp.evaluation.calibration.costs import Classes
 _LIMITS = {"cycles": 1000, "latency": 100, "early": 8, "late": 8, "taken": 50, "mispredicted": 50}
 _DEFAULTS = {"cycles": 1}
 _FIELDS = {"division": ("zero_divisor",), "shift": ("amount",)}
-"""Of `OperandCycles`; those that count bits are a matter of structure."""
+"""Fields of `OperandCycles`; those that count bits are a matter of structure."""
 _MOST_BY_OPERANDS = 1000
 
 
@@ -46,7 +46,7 @@ class Knob:
         return frozenset({self.name}) if self.name else None
 
     def get(self, model: ModelFile) -> int:
-        """Its value there."""
+        """Return its value in a model."""
         value: Any = getattr(model, self.key)
         if self.field:
             value = getattr(value.get(self.name, OperandCycles()), self.field)
@@ -55,7 +55,7 @@ class Knob:
         return int(value or 0)
 
     def put(self, model: ModelFile, value: int) -> ModelFile:
-        """The model with another value."""
+        """Return the model with another value."""
         if not self.name:
             return msgspec.structs.replace(model, **{self.key: value})
         content = dict(getattr(model, self.key))
@@ -82,11 +82,11 @@ EVERYWHERE = (
     Knob("after_store"),
     Knob("transfers", least=1, most=4, default=1),
 )
-"""Of all instructions."""
+"""Knobs of all instructions."""
 
 
 def all_knobs(known: InstructionSet, names: Iterable[str]) -> list[Knob]:
-    """Those that the time of some classes of instructions depends on.
+    """Return the knobs that the time of some classes of instructions depends on.
 
     Args:
         known: the instruction set.

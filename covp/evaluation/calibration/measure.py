@@ -1,4 +1,4 @@
-"""What programs cost: on a device that measures cycles, and as traces that any model can time."""
+"""Measure programs: cycles on a device that counts them, and traces that any model can time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a device was found to take.
+    """Measured programs of a device.
 
     Attributes:
         programs: those that ran.
@@ -85,7 +85,7 @@ def measure(
 
 
 def _source(platform: Platform, stop: Stop) -> Source:
-    """What measured cycles."""
+    """Return the source of the cycles. Raises an error where the device does not count them."""
     source = stop.sources.cycles
     if source is None or stop.cycles is None or source.kind == "estimated":
         raise no_counter(platform, "estimates cycles" if source else "has no cycle counter")
@@ -93,7 +93,7 @@ def _source(platform: Platform, stop: Stop) -> Source:
 
 
 def no_counter(platform: Platform, why: str) -> UsageError:
-    """The error of a device that measures nothing; `why` goes on after "this device"."""
+    """Return the error of a device that measures nothing; `why` continues "this device"."""
     return UsageError(
         f"{platform.name}: this device {why}, so there is nothing to fit a timing model to; use "
         "--device rtl, or a board whose core counts cycles: Cortex-M3 and later, RISC-V with mcycle"
@@ -101,7 +101,7 @@ def no_counter(platform: Platform, why: str) -> UsageError:
 
 
 def _cycles(platform: Platform, device: LowLevelDevice, entries: Entries, name: str) -> int:
-    """Many rounds without few; a first run that is not counted warms caches up."""
+    """Return the cycles of many rounds minus few, after a run that warms caches up."""
     device.execute(entries.short, entries.end)
     spent = [device.execute(entry, entries.end).cycles for entry in (entries.short, entries.long)]
     few, many = spent
@@ -116,7 +116,7 @@ def _cycles(platform: Platform, device: LowLevelDevice, entries: Entries, name: 
 
 
 def record(platform: Platform, image: Image, entries: Entries) -> tuple[Trace, Trace]:
-    """Traces of few rounds of a program, and of many.
+    """Return traces of few rounds of a program, and of many.
 
     They are those of a device of its own, so that they hold nothing else.
 

@@ -14,9 +14,9 @@ from covp.evaluation.calibration import riscv, thumb
 
 SHORT, LONG = 10, 60
 ROUNDS = LONG - SHORT
-"""Of the loop, in what a program costs."""
+"""Rounds of the loop that a program's cost stands for."""
 DATA_BYTES = 96
-"""That a program reads and writes."""
+"""Bytes that a program reads and writes."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class LoopProgram:
 
 
 def hazard_programs(core: Core) -> list[LoopProgram]:
-    """A program for each hazard that a core can meet, at each alignment that its code can have."""
+    """Return a program for each hazard that a core can meet, at each possible code alignment."""
     language = riscv if core.architecture == "riscv" else thumb
     skews = (False, True) if core.architecture == "arm" or core.isa.has("c") else (False,)
     return [
@@ -50,7 +50,7 @@ def hazard_programs(core: Core) -> list[LoopProgram]:
 
 
 def random_program(core: Core, source: random.Random, name: str = "random") -> LoopProgram:
-    """A loop over 50 to 90 mixed instructions.
+    """Return a loop over 50 to 90 mixed instructions.
 
     Args:
         core: the instruction set.
@@ -66,7 +66,7 @@ def random_program(core: Core, source: random.Random, name: str = "random") -> L
 
 
 def assembly(core: Core, program: LoopProgram, data: int, suffix: str = "") -> str:
-    """Code with the labels ``start`` (few rounds), ``long`` (many) and ``end``.
+    """Return code with the labels ``start`` (few rounds), ``long`` (many) and ``end``.
 
     Args:
         core: the instruction set.

@@ -136,12 +136,12 @@ def hazards(isa: Isa, misaligned: bool) -> dict[str, str]:
 
 
 def prologue(isa: Isa) -> str:
-    """What has to be switched on: nothing."""
+    """Return no code: nothing has to be switched on."""
     return ""
 
 
 def set_register(name: str, value: int) -> str:
-    """An instruction."""
+    """Return an instruction."""
     return f"li {name}, {value}"
 
 
@@ -160,7 +160,7 @@ _KINDS = (
 
 
 def random_line(source: random.Random, isa: Isa, misaligned: bool) -> str:
-    """An instruction, a call, or a branch over some: one or more lines.
+    """Return an instruction, a call, or a branch over some: one or more lines.
 
     Args:
         source: of chance.
@@ -175,7 +175,7 @@ def random_line(source: random.Random, isa: Isa, misaligned: bool) -> str:
 
 
 def _branch(source: random.Random) -> str:
-    """A branch over one to four instructions."""
+    """Return a branch over one to four instructions."""
     kinds = (source.choice(["three", "constant", "access"]) for _ in range(source.randint(1, 4)))
     lines = "\n ".join(_simple(source, kind) for kind in kinds)
     first, second = source.choice(_NAMES), source.choice(_NAMES)
@@ -183,7 +183,7 @@ def _branch(source: random.Random) -> str:
 
 
 def _simple(source: random.Random, kind: str) -> str:
-    """One instruction."""
+    """Return one instruction."""
     one, two, three = (source.choice(_NAMES) for _ in range(3))
     if kind == "constant":
         return f"{source.choice(_CONSTANT)} {one}, {two}, {source.randint(-2048, 2047)}"

@@ -61,7 +61,7 @@ end@:
 
 
 def _set(name: str, value: int) -> str:
-    """Two instructions."""
+    """Return two instructions."""
     return f"movw {name}, #{value & 0xFFFF}; movt {name}, #{value >> 16 & 0xFFFF}"
 
 
@@ -181,7 +181,7 @@ def hazards(isa: Isa, misaligned: bool) -> dict[str, str]:
 
 
 def prologue(isa: Isa) -> str:
-    """What has to be switched on: the FPU, in CPACR (Armv7-M, B3.2.20)."""
+    """Return the code that enables the FPU, in CPACR (Armv7-M, B3.2.20)."""
     if not isa.has("fpu"):
         return ""
     steps = (
@@ -193,7 +193,7 @@ def prologue(isa: Isa) -> str:
 
 
 def set_register(name: str, value: int) -> str:
-    """Two instructions."""
+    """Return two instructions."""
     return _set(name, value).replace("; ", "\n ")
 
 
@@ -208,7 +208,7 @@ _KINDS = (
 
 
 def random_line(source: random.Random, isa: Isa, misaligned: bool) -> str:
-    """An instruction, a call, or a branch over some: one or more lines.
+    """Return an instruction, a call, or a branch over some: one or more lines.
 
     Args:
         source: of chance.
@@ -224,7 +224,7 @@ def random_line(source: random.Random, isa: Isa, misaligned: bool) -> str:
 
 
 def _branch(source: random.Random) -> str:
-    """A comparison, and a branch over one to four instructions."""
+    """Return a comparison, and a branch over one to four instructions."""
     kinds = (source.choice(["three", "constant", "access"]) for _ in range(source.randint(1, 4)))
     lines = "\n ".join(_simple(source, kind) for kind in kinds)
     first, second = source.choice(_NAMES), source.choice(_NAMES)
@@ -232,7 +232,7 @@ def _branch(source: random.Random) -> str:
 
 
 def _simple(source: random.Random, kind: str) -> str:
-    """One instruction, or two that belong together."""
+    """Return one instruction, or two that belong together."""
     one, two, three, four = source.sample(_NAMES, 4)
     if kind == "constant":
         return f"{source.choice(_CONSTANT)} {one}, {two}, #{source.randint(0, 255)}"

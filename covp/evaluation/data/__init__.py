@@ -1,4 +1,4 @@
-"""How right a model is over many samples: read, quantized, run, beside the labels."""
+"""Accuracy of a model over many samples, which are read, quantized, run and compared."""
 
 from covp.evaluation.data.accuracy import Data, accuracy_of
 from covp.evaluation.data.quality import Beside, MeanError, Quality, Scores, Spread

@@ -100,7 +100,7 @@ def accuracy_of(
 
 
 def first_inputs(data: Data, graph: Graph) -> list[Array]:
-    """The inputs of the first inference.
+    """Return the inputs of the first inference.
 
     Args:
         data: the samples.
@@ -113,7 +113,7 @@ def first_inputs(data: Data, graph: Graph) -> list[Array]:
 
 
 def demand_labels(data: Data, graph: Graph) -> None:
-    """Hold that there are labels, and that samples and labels fit the model.
+    """Check that there are labels, and that samples and labels fit the model.
 
     Args:
         data: the samples; of their values only those of the first one are looked at.
@@ -124,14 +124,14 @@ def demand_labels(data: Data, graph: Graph) -> None:
     """
     samples, labels, _ = _given(data, graph)
     if labels is None:
-        raise UsageError(f"{data.samples}: has no labels of its own, and no others are named")
+        raise UsageError(f"{data.samples}: has no labels of its own, and none are given")
     samples.batch(graph, 0, 1)
 
 
 def _given(data: Data, graph: Graph) -> tuple[Samples, Array | None, Judge]:
-    """Everything that can be wrong with the data is found here, but for the samples' values."""
+    """Find everything that can be wrong with the data, but for the samples' values."""
     if data.on not in ("device", "reference"):
-        raise UsageError(f"data on {data.on!r:.40}: it is device or reference")
+        raise UsageError(f"data on {data.on!r:.40}: must be device or reference")
     samples = Samples.find(data.samples, graph)
     labels = samples.labels if data.labels is None else read_labels(data.labels, samples)
     if data.limit is not None:
@@ -142,14 +142,14 @@ def _given(data: Data, graph: Graph) -> tuple[Samples, Array | None, Judge]:
 
 
 def _parts(samples: Samples) -> list[tuple[int, int]]:
-    """Samples that are run together."""
+    """Return parts of the samples that are run together."""
     longest = max(samples.windows(0, samples.count))
     size = max(1, _PART // longest)
     return [(n, min(n + size, samples.count)) for n in range(0, samples.count, size)]
 
 
 def _quality(subject: Subject, found: Sequence[Found]) -> Quality:
-    """From the parts in their order."""
+    """Return the quality from the parts in their order."""
     answers = Answers.together([part.answers for part in found])
     beyond, elements = (sum(getattr(p, name) for p in found) for name in ("beyond", "elements"))
     is_integer = all(tensor.dtype.kind in "iu" for tensor in subject.build.graph.outputs)
@@ -180,7 +180,7 @@ def _scores(subject: Subject, answers: Answers) -> Scores:
 
 
 def _other_classes(a: Answers, b: Answers) -> int | None:
-    """Samples with different classes; None: there are no classes."""
+    """Return how many samples have different classes; None: there are no classes."""
     if a.classes is None or b.classes is None:
         return None
     return int(np.sum(a.classes != b.classes))

@@ -20,7 +20,7 @@ Kind = Literal["classes", "index", "score", "reconstruction", "values", "none"]
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """Of samples, an array (samples,) for each figure; None: it is not of this kind.
+    """Answers for samples, an array (samples,) per figure; None: not of this kind.
 
     Attributes:
         classes: the first greatest output, or the output where that is a class.
@@ -37,15 +37,15 @@ class Answers:
 
     @staticmethod
     def together(parts: list[Answers]) -> Answers:
-        """Those of the parts one after the other."""
+        """Concatenate the answers of parts."""
         names = Answers.__dataclass_fields__
         columns = {name: [getattr(part, name) for part in parts] for name in names}
         return Answers(
             **{name: np.concatenate(c) for name, c in columns.items() if c[0] is not None}
         )
 
-    def averaged(self, windows: Sequence[int]) -> Answers:
-        """Of samples with several inferences, with the mean of their scores.
+    def average(self, windows: Sequence[int]) -> Answers:
+        """Return the answers for samples with several inferences, with the mean of their scores.
 
         Args:
             windows: inferences of each sample.
@@ -59,7 +59,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Judge:
-    """How a model's outputs are compared with its labels.
+    """Comparison of a model's outputs with its labels.
 
     Attributes:
         kind: "classes": the greatest of several outputs is the class. "index": the output is the
@@ -74,7 +74,7 @@ class Judge:
 
     @staticmethod
     def of(graph: Graph, labels: Array | None, where: str) -> Judge:
-        """How outputs of a model are compared with labels of this form.
+        """Return how outputs of a model are compared with labels of this form.
 
         Args:
             graph: the model.
@@ -121,7 +121,7 @@ class Judge:
         return Judge("classes", size)
 
     def answers(self, outputs: Array, labels: Array | None, inputs: Array) -> Answers:
-        """What outputs say.
+        """Return the answers that outputs give.
 
         Args:
             outputs: (samples, elements), real values; of "index" the stored ones.
@@ -147,7 +147,7 @@ class Judge:
         return Answers(absolute=np.mean(np.abs(difference), axis=1), squared=squared)
 
     def scores(self, answers: Answers, labels: Array | None) -> Scores:
-        """The figures of all samples together.
+        """Return the figures of all samples together.
 
         Raises:
             UsageError: outputs are no numbers, so that there is no order of them.
@@ -159,7 +159,7 @@ class Judge:
             return Scores(top1=float(np.mean(answers.ranks == 0)), top5=top5)
         if answers.scores is not None:
             if not np.isfinite(answers.scores).all():
-                raise UsageError("outputs are not finite: there is no area under a curve of them")
+                raise UsageError("outputs are not finite: their area under the curve is undefined")
             return Scores(auc=area_under_curve(answers.scores.tolist(), labels.tolist()))
         assert answers.absolute is not None and answers.squared is not None
         error = MeanError(float(np.mean(answers.absolute)), float(np.mean(answers.squared)))

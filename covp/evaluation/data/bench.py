@@ -32,7 +32,7 @@ _ALONE = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What is run on what. Pickles.
+    """Model with the device and samples that it is run on. Pickles.
 
     Attributes:
         build: the model and what it was compiled for.
@@ -56,7 +56,7 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Of some samples.
+    """Results for some samples.
 
     Attributes:
         answers, other, litert: what outputs say; of those beside it None where there is none.
@@ -75,7 +75,7 @@ class Found:
 
 
 class Bench(Closing):
-    """What runs a subject. Pickles, without what it has opened.
+    """Runner of a subject. Pickles, without what it has opened.
 
     Args:
         subject: its device is opened for the first samples and stays open until `close`.
@@ -119,14 +119,14 @@ class Bench(Closing):
 
         def answers(outputs: Array) -> Answers:
             found = subject.judge.answers(outputs.reshape(rows, -1), labels, reals)
-            return found.averaged(windows)
+            return found.average(windows)
 
         other = None if self._other is None else answers(self._other.outputs(inputs))
         litert, other_bytes = None, 0
         if self._litert is not None:
             theirs = self._litert.outputs(inputs)
             litert = answers(real(theirs[0], output))
-            other_bytes = _differing(theirs, inferred.outputs)
+            other_bytes = _count_differences(theirs, inferred.outputs)
         return Found(
             answers(real(inferred.outputs[0], output)),
             other,
@@ -143,8 +143,8 @@ class Bench(Closing):
             self._inference.close()
 
 
-def _differing(a: Sequence[Array], b: Sequence[Array]) -> int:
-    """Inferences of which some output is not the same bytes."""
+def _count_differences(a: Sequence[Array], b: Sequence[Array]) -> int:
+    """Return how many inferences have an output whose bytes differ."""
     return sum(
         any(x[n].tobytes() != y[n].tobytes() for x, y in zip(a, b, strict=True))
         for n in range(len(a[0]))
@@ -154,7 +154,7 @@ def _differing(a: Sequence[Array], b: Sequence[Array]) -> int:
 def run_parts(
     subject: Subject, parts: Sequence[Part], jobs: int
 ) -> Generator[tuple[int, Found], None, None]:
-    """Each part with its number, in any order; none depends on another or on the number of jobs.
+    """Yield each part with its number, in any order; none depends on another or on ``jobs``.
 
     Other processes are started when the work takes more than a second or two.
 

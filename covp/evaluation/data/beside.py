@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from covp.errors import UsageError
 from covp.evaluation.data.inference import OnReference
 from covp.evaluation.data.layout import Inputs
-from covp.evaluation.data.stored import quantized, real
+from covp.evaluation.data.stored import quantize, real
 from covp.graph.arithmetic import is_half_even
 from covp.graph.graph import Graph, Tensor
 
@@ -36,7 +36,7 @@ class OtherModel:
         self._inference = OnReference(graph)
 
     def outputs(self, inputs: Sequence[Inputs]) -> Array:
-        """The first output of samples as real values, (samples, elements)."""
+        """Return the first output of samples as real values, (samples, elements)."""
         pairs = zip(inputs, self._graph.inputs, strict=True)
         given = [self._input(each.reals, tensor) for each, tensor in pairs]
         (first, *_) = self._inference.run(given).outputs
@@ -45,12 +45,12 @@ class OtherModel:
     def _input(self, reals: Array, tensor: Tensor) -> Array:
         whole = np.ascontiguousarray(reals).reshape(*reals.shape[:2], *tensor.shape)
         if tensor.quantization is not None:
-            return quantized(whole.astype(np.float32), tensor, self._half)
+            return quantize(whole.astype(np.float32), tensor, self._half)
         return whole.astype(tensor.dtype)
 
 
 def demand_same_task(graph: Graph, other: Graph) -> None:
-    """Raises UsageError: a model takes or gives other numbers of values than another one."""
+    """Raise UsageError if a model takes or gives other numbers of values than another one."""
     sizes = [
         [tensor.size for tensor in (*model.inputs, model.outputs[0])] for model in (graph, other)
     ]
@@ -65,7 +65,7 @@ def demand_same_task(graph: Graph, other: Graph) -> None:
 
 
 def why_no_litert(graph: Graph, path: Path) -> str | None:
-    """Why a model cannot run on LiteRT; None: it can.
+    """Return why a model cannot run on LiteRT; None: it can.
 
     Args:
         graph: the model.
@@ -104,7 +104,7 @@ class Litert:
         self._interpreter.allocate_tensors()
 
     def outputs(self, inputs: Sequence[Inputs]) -> list[Array]:
-        """(samples, *shape) of each output, of samples with one step."""
+        """Return each output (samples, *shape) of samples with one step."""
         machine, found = self._interpreter, []
         for sample in range(len(inputs[0].stored)):
             for detail, each in zip(machine.get_input_details(), inputs, strict=True):
@@ -116,5 +116,5 @@ class Litert:
 
 
 def litert_version() -> str:
-    """Such as "LiteRT 2.0.1, reference kernels"."""
+    """Return the name, such as "LiteRT 2.0.1, reference kernels"."""
     return f"LiteRT {importlib.metadata.version(_PACKAGE)}, reference kernels"

@@ -23,7 +23,7 @@ RAW = (".bin", ".raw")
 
 
 def read_array(path: str | Path, mapped: bool = False) -> Array:
-    """The array in a .npy file.
+    """Return the array in a .npy file.
 
     Args:
         path: of the file.
@@ -32,7 +32,7 @@ def read_array(path: str | Path, mapped: bool = False) -> Array:
     Raises:
         UsageError: the file is missing or holds no plain array.
     """
-    found = _loaded(path, lambda: np.load(path, "r" if mapped else None, allow_pickle=False))
+    found = _load(path, lambda: np.load(path, "r" if mapped else None, allow_pickle=False))
     if not isinstance(found, np.ndarray):
         found.close()
         raise UsageError("holds several arrays; save one with numpy.save", where=path)
@@ -54,19 +54,19 @@ def read_arrays(path: Path) -> dict[str, Array]:
             packed = sum(m.file_size for m in members if m.compress_type != zipfile.ZIP_STORED)
             if packed > _MOST_PACKED:
                 raise UsageError(
-                    f"has {packed:,} bytes once it is unpacked; write it with numpy.savez, "
+                    f"has {packed:,} bytes unpacked; write it with numpy.savez, "
                     "which does not compress and is read in part",
                     where=path,
                 )
             return {m.filename.removesuffix(".npy"): _member(archive, m, file) for m in members}
 
     if path.is_file() and not zipfile.is_zipfile(path):
-        raise UsageError("is no archive of arrays; write it with numpy.savez", where=path)
-    return _loaded(path, load)
+        raise UsageError("is not an archive of arrays; write it with numpy.savez", where=path)
+    return _load(path, load)
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: BinaryIO) -> Array:
-    """An array of an archive, mapped where it is stored as it is."""
+    """Return an array of an archive, mapped where it is stored as it is."""
     with archive.open(member) as stream:
         if member.compress_type != zipfile.ZIP_STORED:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
@@ -93,8 +93,8 @@ _HEADERS = {
 }
 
 
-def _loaded(path: str | Path, load: Callable[[], _T]) -> _T:
-    """What numpy reads of a file; its errors as one line."""
+def _load(path: str | Path, load: Callable[[], _T]) -> _T:
+    """Return what numpy reads of a file; turn its errors into one line."""
     try:
         demand_content(Path(path))
         return load()
@@ -109,7 +109,7 @@ def _loaded(path: str | Path, load: Callable[[], _T]) -> _T:
 
 
 def read_raw(path: Path, dtype: np.dtype[Any], elements: int) -> Array:
-    """The elements in a file of raw bytes: of the dtype, or as float32, as its size says.
+    """Return the elements in a file of raw bytes: of the dtype, or as float32, as its size says.
 
     Args:
         path: of the file.

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Inferred:
-    """Of some samples.
+    """Results of inferences on some samples.
 
     Attributes:
         outputs: after the last step, (samples, *shape) of each output.
@@ -32,10 +32,10 @@ class Inferred:
 
 
 class Inference(Protocol):
-    """What computes inferences."""
+    """Interface of what computes inferences."""
 
     def run(self, inputs: Sequence[Array]) -> Inferred:
-        """The outputs of samples.
+        """Return the outputs of samples.
 
         Args:
             inputs: (samples, steps, *shape) of each input of the model.
@@ -58,14 +58,14 @@ class OnReference(Closing):
         self._graph = graph
 
     def run(self, inputs: Sequence[Array]) -> Inferred:
-        """See `Inference`."""
+        """Return the reference's outputs of samples, see `Inference.run`."""
         states: dict[str, Array] = {}
         for step in range(inputs[0].shape[1]):
             outputs, states = run_batch(self._graph, [array[:, step] for array in inputs], states)
         return Inferred(outputs)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 class OnDevice(Closing):
@@ -92,7 +92,7 @@ class OnDevice(Closing):
             raise
 
     def run(self, inputs: Sequence[Array]) -> Inferred:
-        """See `Inference`."""
+        """Return the device's outputs of samples, see `Inference.run`."""
         samples, steps = inputs[0].shape[:2]
         found: list[list[Array]] = []
         cycles: list[int | None] = []

@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 def read_labels(path: Path, samples: Samples) -> Array:
-    """The labels of samples, in their order.
+    """Return the labels of samples, in their order.
 
     Args:
         path: of a .npy file, or of text with one line for each sample: a number, several numbers
@@ -67,7 +67,7 @@ def _of_text(path: Path, samples: Samples) -> Array:
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror or error}", where=path) from None
     except (csv.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"is no text of numbers: {error}", where=path) from None
+        raise UsageError(f"is not a text of numbers: {error}", where=path) from None
     rows = [(number, row) for number, row in lines if any(row)]
     if rows and _number(rows[0][1][-1]) is None:
         rows = rows[1:]  # a heading
@@ -80,7 +80,7 @@ def _of_text(path: Path, samples: Samples) -> Array:
     for number, row in rows:
         found = [_number(word) for word in row]
         if None in found or len(row) != width:
-            what = f"{row[found.index(None)]!r:.40} is no number" if None in found else ""
+            what = f"{row[found.index(None)]!r:.40} is not a number" if None in found else ""
             raise UsageError(f"{path}:{number}: {what or f'{len(row)} numbers, not {width}'}")
         values.append(found)
     whole = all(isinstance(value, int) for row in values for value in row)
@@ -92,7 +92,7 @@ def _of_text(path: Path, samples: Samples) -> Array:
 def _in_order(
     path: Path, rows: Sequence[tuple[int, list[str]]], files: Sequence[Path]
 ) -> list[tuple[int, list[str]]]:
-    """Rows ``FILE,NUMBER`` in the order of the files."""
+    """Return rows ``FILE,NUMBER`` in the order of the files."""
     by_name: dict[str, tuple[int, list[str]]] = {}
     for number, (name, word) in rows:
         if by_name.setdefault(name, (number, [word])) != (number, [word]):
@@ -103,7 +103,7 @@ def _in_order(
         raise UsageError(f"has no label for {missing[0]}", where=path)
     more = by_name.keys() - set(names)
     if more:
-        raise UsageError(f"names {min(more)!r:.80}, which is no sample", where=path)
+        raise UsageError(f"names {min(more)!r:.80}, which is not a sample", where=path)
     return [by_name[name] for name in names]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import UsageError
-from covp.evaluation.data.stored import quantized, real
+from covp.evaluation.data.stored import quantize, real
 from covp.graph.arithmetic import is_half_even
 from covp.graph.graph import Graph, Tensor
 
@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Of some samples, for one input of a model.
+    """Samples as one input of a model.
 
     Attributes:
         stored: (samples, steps, *shape of the input), of its dtype.
@@ -35,7 +35,7 @@ class Inputs:
 
     @staticmethod
     def together(parts: Sequence[Inputs]) -> Inputs:
-        """Those of the parts one after the other."""
+        """Concatenate the inputs of parts."""
         stored = np.concatenate([part.stored for part in parts])
         reals = np.concatenate([part.reals for part in parts])
         return Inputs(stored, reals, sum(part.beyond for part in parts))
@@ -43,14 +43,14 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Layout:
-    """What arrays for one input of a model may look like, and how they become its inputs.
+    """Allowed arrays for one input of a model, and their conversion to its inputs.
 
     Attributes:
         tensor: the input.
         keeps_states: of the model: a sample may be a sequence, which starts from the states after a
             reset and has its answer at the end.
         axis: of time in the input of a network on a stream; None: it is on none.
-        half_to_even: how floats are quantized, see `quantized`.
+        half_to_even: how floats are quantized, see `quantize`.
     """
 
     tensor: Tensor
@@ -60,13 +60,13 @@ class Layout:
 
     @staticmethod
     def of(graph: Graph) -> list[Layout]:
-        """Of each input."""
+        """Return the layout of each input."""
         axis = graph.streaming.axis if graph.streaming else None
         half = is_half_even(graph)
         return [Layout(tensor, bool(graph.states), axis, half) for tensor in graph.inputs]
 
     def count(self, shape: Shape, where: str) -> tuple[int, int]:
-        """Samples in an array, and inferences of each.
+        """Return the number of samples in an array, and of inferences of each.
 
         The first axis is of samples. Dimensions of 1 of the input may be left out.
 
@@ -77,13 +77,13 @@ class Layout:
         Raises:
             UsageError: it does not fit the input.
         """
-        found = self._counted(shape)
+        found = self._count(shape)
         if found is None:
             raise UsageError(f"{where}: has the shape {shape}; {self.expected}")
         return found
 
     def steps_of_one(self, shape: Shape, where: str) -> int:
-        """Inferences of the only sample in an array, whose axis of samples may be left out.
+        """Return the inferences of an array's only sample, whose axis of samples may be left out.
 
         Args:
             shape, where: as for `count`.
@@ -92,36 +92,36 @@ class Layout:
             UsageError: it does not fit the input, or there are more samples.
         """
         for whole in ((1, *shape), shape):
-            found = self._counted(whole)
+            found = self._count(whole)
             if found is not None and found[0] == 1:
                 return found[1]
-        raise UsageError(f"{where}: has the shape {shape}, it is to be one sample; {self.expected}")
+        raise UsageError(f"{where}: has the shape {shape}, but must be one sample; {self.expected}")
 
-    def _counted(self, shape: Shape) -> tuple[int, int] | None:
+    def _count(self, shape: Shape) -> tuple[int, int] | None:
         own = self.tensor.shape
         if shape == own:
             return 1, 1
-        if shape and _squeezed(shape[1:]) == _squeezed(own):
+        if shape and _squeeze(shape[1:]) == _squeeze(own):
             return shape[0], 1
         steps = self._steps(shape)
         return (shape[0], steps) if steps else None
 
     def _steps(self, shape: Shape) -> int:
-        """Inferences of each sample where samples are sequences; 0: the shape is none of those."""
+        """Return the inferences of each sample where samples are sequences; 0: they are not."""
         own = self.tensor.shape
         if not self.keeps_states or len(shape) < 2:
             return 0
-        if _squeezed(shape[2:]) == _squeezed(own):
+        if _squeeze(shape[2:]) == _squeeze(own):
             return shape[1]
         if self.axis is None:
             return 0
         before, hop, after = own[: self.axis], own[self.axis], own[self.axis + 1 :]
         rows = prod(shape[1:]) // max(prod(before) * prod(after), 1)
-        is_stream = _squeezed(shape[1:]) == _squeezed((*before, rows, *after))
+        is_stream = _squeeze(shape[1:]) == _squeeze((*before, rows, *after))
         return rows // hop if is_stream and rows % hop == 0 else 0
 
     def inputs(self, values: Array, steps: int, where: str) -> Inputs:
-        """Values of samples as inputs of the model.
+        """Convert values of samples to inputs of the model.
 
         Args:
             values: of samples, of a shape that `count` takes; floats are quantized.
@@ -131,11 +131,11 @@ class Layout:
         Raises:
             UsageError: they are of another type, or no finite numbers.
         """
-        stored, reals, beyond = self._stored(values, where)
-        return Inputs(self._arranged(stored, steps), self._arranged(reals, steps), beyond)
+        stored, reals, beyond = self._store(values, where)
+        return Inputs(self._arrange(stored, steps), self._arrange(reals, steps), beyond)
 
-    def _arranged(self, values: Array, steps: int) -> Array:
-        """(samples, steps, *shape of the tensor)."""
+    def _arrange(self, values: Array, steps: int) -> Array:
+        """Return the values as (samples, steps, *shape of the tensor)."""
         own = self.tensor.shape
         if self.axis is None or steps == 1:
             return np.ascontiguousarray(values).reshape(-1, steps, *own)
@@ -144,14 +144,14 @@ class Layout:
         return np.ascontiguousarray(np.moveaxis(whole, self.axis + 1, 1))
 
     def check_type(self, dtype: np.dtype[Any], where: str) -> None:
-        """Raises UsageError: values of this type are none of the input."""
+        """Raise UsageError if values of this type cannot be the input's."""
         tensor = self.tensor
         takes_floats = tensor.quantization is not None or tensor.dtype.kind == "f"
         if dtype != tensor.dtype and not (dtype.kind == "f" and takes_floats):
             raise UsageError(f"{where}: is {dtype}; {self.expected}")
 
-    def _stored(self, values: Array, where: str) -> tuple[Array, Array, int]:
-        """As stored, as real values, and how many of these the type cannot hold."""
+    def _store(self, values: Array, where: str) -> tuple[Array, Array, int]:
+        """Return the values as stored, as reals, and how many of them the type cannot hold."""
         tensor = self.tensor
         self.check_type(values.dtype, where)
         if values.dtype == tensor.dtype or tensor.quantization is None:
@@ -165,26 +165,26 @@ class Layout:
         ends = np.array([info.min - 0.5, info.max + 0.5]) - tensor.zero_point
         low, high = (ends * tensor.scale).tolist()
         beyond = int(((single < low) | (single > high)).sum())
-        return quantized(single, tensor, self.half_to_even), single, beyond
+        return quantize(single, tensor, self.half_to_even), single, beyond
 
     @property
     def expected(self) -> str:
-        """What may be there, for errors."""
+        """Description of the allowed arrays, for errors."""
         tensor = self.tensor
-        text = f"{tensor.name} takes {tensor.dtype} of shape (samples, {_listed(tensor.shape)})"
+        text = f"{tensor.name} takes {tensor.dtype} of shape (samples, {_extents(tensor.shape)})"
         if tensor.quantization is not None:
             scale = f"scale {tensor.scale:.6g}, zero point {tensor.zero_point}"
             text += f", stored with {scale}, or floats, which are quantized"
         if self.axis is not None:
             text += f"; or rows of a stream along axis {self.axis + 1}"
         elif self.keeps_states:
-            text += f"; or sequences (samples, steps, {_listed(tensor.shape)})"
+            text += f"; or sequences (samples, steps, {_extents(tensor.shape)})"
         return text
 
 
-def _squeezed(shape: Shape) -> Shape:
+def _squeeze(shape: Shape) -> Shape:
     return tuple(extent for extent in shape if extent != 1)
 
 
-def _listed(shape: Shape) -> str:
+def _extents(shape: Shape) -> str:
     return ", ".join(map(str, shape))

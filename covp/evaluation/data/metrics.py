@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 
 def top_1(answers: Sequence[float], labels: Sequence[int]) -> float:
-    """The share of answers that are the label."""
+    """Return the share of answers that are the label."""
     return float(np.mean(np.asarray(answers) == np.asarray(labels)))
 
 
 def label_ranks(values: NDArray[Any], labels: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
-    """How many classes are before the label: 0 where it is the first of the greatest values.
+    """Return how many classes rank above the label: 0 where it is the first greatest value.
 
     Args:
         values: (samples, classes).
@@ -27,7 +27,7 @@ def label_ranks(values: NDArray[Any], labels: NDArray[np.integer[Any]]) -> NDArr
 
 
 def area_under_curve(scores: Sequence[float], labels: Sequence[int]) -> float:
-    """The area under the receiver operating characteristic, from ranks.
+    """Return the area under the receiver operating characteristic, from ranks.
 
     It is the probability that a sample of class 1 has a greater score than one of class 0, equal
     ones count half: the Mann-Whitney statistic (Hanley and McNeil, Radiology 143, 1982).

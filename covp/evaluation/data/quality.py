@@ -68,7 +68,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Spread:
-    """Of a figure over inferences."""
+    """Least, mean and greatest value of a figure over inferences."""
 
     min: int
     mean: float
@@ -77,7 +77,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Quality:
-    """How right a model is over samples.
+    """Quality of a model over samples.
 
     Attributes:
         samples: that were run.
@@ -103,7 +103,7 @@ class Quality:
 
     @property
     def accuracy(self) -> float | None:
-        """See `Scores.accuracy`."""
+        """Accuracy of the outputs, see `Scores.accuracy`."""
         return self.scores.accuracy
 
     def record(self) -> DataRecord:

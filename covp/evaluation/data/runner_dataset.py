@@ -42,11 +42,11 @@ class Stimulus:
 
     @property
     def inferences(self) -> int:
-        """How many samples it has; what is left at the end is no sample."""
+        """Number of samples; a trailing partial sample is ignored."""
         return (self.size - self.window) // self.stride + 1
 
     def samples(self) -> Iterator[bytes]:
-        """The bytes of each sample.
+        """Yield the bytes of each sample.
 
         Raises:
             UsageError: the file cannot be read, or has another size than before.
@@ -77,12 +77,12 @@ class Dataset:
 
     @property
     def labels(self) -> list[int]:
-        """Of the files."""
+        """Labels of the files."""
         return [file.label for file in self.files]
 
 
 def find_folder(data: Path, task: Task) -> Path:
-    """The folder of a task's samples: the given one if it has labels, else the task's own in it.
+    """Return the folder of a task's samples: the given one if it has labels, else one in it.
 
     Args:
         data: a folder with labels, or the runner's folder of datasets.
@@ -92,7 +92,7 @@ def find_folder(data: Path, task: Task) -> Path:
         UsageError: there is no such folder, or it has no labels.
     """
     if not data.is_dir():
-        raise UsageError(f"{data}: is no folder; it must have {LABELS}, or folders such as ic01")
+        raise UsageError(f"{data}: is not a folder; it must have {LABELS}, or folders such as ic01")
     for folder in (data, data / task.folder):
         if (folder / LABELS).is_file():
             return folder
@@ -103,7 +103,7 @@ def find_folder(data: Path, task: Task) -> Path:
 
 
 def read_dataset(folder: Path, task: Task) -> Dataset:
-    """The samples of a task; their content is not read yet.
+    """Return the samples of a task; their content is not read yet.
 
     Args:
         folder: that has the labels.
@@ -125,7 +125,7 @@ def read_dataset(folder: Path, task: Task) -> Dataset:
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror or error}", where=path) from None
     except (csv.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"is no CSV text: {error}", where=path) from None
+        raise UsageError(f"is not CSV text: {error}", where=path) from None
     labels = {stimulus.label for stimulus in found}
     if not found:
         raise UsageError("names no file", where=path)
@@ -139,7 +139,7 @@ def read_dataset(folder: Path, task: Task) -> Dataset:
 
 
 def _stimulus(folder: Path, words: Sequence[str], task: Task, where: str) -> Stimulus:
-    """One line of the labels."""
+    """Parse one line of the labels."""
     is_spectrum = task.kind == "spectrum"
     columns = f"file,classes,class{',window,stride' * is_spectrum}"
     if len(words) < (5 if is_spectrum else 3):
@@ -148,7 +148,7 @@ def _stimulus(folder: Path, words: Sequence[str], task: Task, where: str) -> Sti
     numbers = [int(text) if text.isascii() and text.isdecimal() else -1 for text in texts]
     if -1 in numbers:
         wrong = texts[numbers.index(-1)]
-        raise UsageError(f"{where}: {wrong!r:.40} is no whole number; a line is {columns}")
+        raise UsageError(f"{where}: {wrong!r:.40} is not an integer; a line is {columns}")
     classes, label = numbers[:2]
     if classes != task.classes:
         raise UsageError(f"{where}: {task.name} has {task.classes} classes, not {classes}")
@@ -173,11 +173,11 @@ def _size(path: Path, where: str) -> int:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{where}: {path.name!r:.80} cannot be read: {reason}") from None
     if not stat.S_ISREG(status.st_mode):
-        raise UsageError(f"{where}: {path.name!r:.80} is no file")
+        raise UsageError(f"{where}: {path.name!r:.80} is not a file")
     return status.st_size
 
 
 def demand_finite(sample: bytes, stimulus: Stimulus) -> None:
-    """Raises UsageError: a sample of float32 has an infinity or what is no number."""
+    """Raise UsageError if a sample of float32 has an infinity or NaN."""
     if not np.isfinite(np.frombuffer(sample, np.dtype("<f4"))).all():
         raise UsageError(f"{stimulus.path}: has float32 values that are not finite")

@@ -32,7 +32,7 @@ _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".wav")
 
 @dataclass(frozen=True)
 class Samples:
-    """Where the samples of a model are. Pickles: nothing of their content is in it.
+    """Location of a model's samples. Pickles without their content.
 
     Attributes:
         path: a .npy or .npz file, or a folder.
@@ -53,7 +53,7 @@ class Samples:
 
     @staticmethod
     def find(path: Path, graph: Graph) -> Samples:
-        """The samples of a file or folder, checked against the model's inputs as far as headers go.
+        """Return the samples of a file or folder, their headers checked against the model's inputs.
 
         Args:
             path: of the file or folder.
@@ -79,7 +79,7 @@ class Samples:
         return Samples(path, (), count, steps)
 
     def first(self, limit: int) -> Samples:
-        """The first of them, at most ``limit``."""
+        """Return the first of them, at most ``limit``."""
         count = min(self.count, limit)
         return replace(self, files=self.files[:limit], count=count, stimuli=self.stimuli[:limit])
 
@@ -89,12 +89,12 @@ class Samples:
         return np.array([each.label for each in self.stimuli], np.int64) if self.stimuli else None
 
     def windows(self, start: int, stop: int) -> list[int]:
-        """How many inferences each of these samples has, whose mean score is its own."""
+        """Return how many inferences each of these samples has; its score is their mean."""
         stimuli = self.stimuli[start:stop]
         return [each.inferences for each in stimuli] if stimuli else [1] * (stop - start)
 
     def batch(self, graph: Graph, start: int, stop: int) -> list[Inputs]:
-        """Some of the samples for each input of the model.
+        """Return some of the samples for each input of the model.
 
         Args:
             graph: the model.
@@ -118,7 +118,7 @@ class Samples:
 
 
 def _of_runner(folder: Path, graph: Graph) -> Samples | None:
-    """Samples in the layout of MLPerf Tiny's runner; None: the folder has another one."""
+    """Return samples in the layout of MLPerf Tiny's runner; None: the folder has another one."""
     task = find_task(graph)
     if task is None or not any(
         (each / LABELS).is_file() for each in (folder, folder / task.folder)
@@ -130,7 +130,7 @@ def _of_runner(folder: Path, graph: Graph) -> Samples | None:
 
 
 def _of_stimuli(stimuli: Sequence[Stimulus], task: Task, graph: Graph) -> Inputs:
-    """All inferences of some files, one after the other."""
+    """Return all inferences of some files, one after the other."""
     tensor, stored, reals = graph.inputs[0], [], []
     for stimulus in stimuli:
         for sample in stimulus.samples():
@@ -144,7 +144,7 @@ def _of_stimuli(stimuli: Sequence[Stimulus], task: Task, graph: Graph) -> Inputs
 
 
 def _of_folder(folder: Path, layouts: list[Layout]) -> Samples:
-    """One sample in each file."""
+    """Return the samples of a folder, one in each file."""
     if len(layouts) > 1:
         names = ", ".join(layout.tensor.name for layout in layouts)
         raise UsageError(
@@ -156,7 +156,7 @@ def _of_folder(folder: Path, layouts: list[Layout]) -> Samples:
     files = tuple(path for path in every if path.suffix.lower() in (".npy", *RAW))
     if not files:
         images = [path.name for path in every if path.suffix.lower() in _IMAGES]
-        why = f"{images[0]} has to be decoded first: " if images else ""
+        why = f"{images[0]} must be decoded first: " if images else ""
         raise UsageError(
             f"has no .npy, {' or '.join(RAW)} file; {why}write each sample, or all of "
             "them in one array, with numpy.save",
@@ -167,7 +167,7 @@ def _of_folder(folder: Path, layouts: list[Layout]) -> Samples:
 
 
 def _of_file(path: Path, layout: Layout, steps: int) -> Inputs:
-    """The sample in a file."""
+    """Return the sample in a file."""
     found, values = _read_one(path, layout)
     if found != steps:
         raise UsageError(f"has {found} steps, the files before have {steps}", where=path)
@@ -175,7 +175,7 @@ def _of_file(path: Path, layout: Layout, steps: int) -> Inputs:
 
 
 def _read_one(path: Path, layout: Layout) -> tuple[int, Array]:
-    """The steps of a file's sample, and its values."""
+    """Return the steps of a file's sample, and its values."""
     if path.suffix.lower() in RAW:
         return 1, read_raw(path, layout.tensor.dtype, layout.tensor.size)
     array = read_array(path)
@@ -184,20 +184,20 @@ def _read_one(path: Path, layout: Layout) -> tuple[int, Array]:
 
 
 @lru_cache(maxsize=2)
-def _opened(path: Path, stamp: tuple[int, int]) -> dict[str, Array]:
-    """The arrays of a file; of a .npy one whose name is empty."""
+def _open_arrays(path: Path, stamp: tuple[int, int]) -> dict[str, Array]:
+    """Return the arrays of a file; of a .npy one whose name is empty."""
     if path.suffix.lower() == ".npz":
         return read_arrays(path)
     return {"": read_array(path, mapped=True)}
 
 
 def _arrays(path: Path, graph: Graph) -> list[Array]:
-    """An array of samples for each input of the model."""
+    """Return an array of samples for each input of the model."""
     try:
         status = path.stat()
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror or error}", where=path) from None
-    found = _opened(path, (status.st_mtime_ns, status.st_size))
+    found = _open_arrays(path, (status.st_mtime_ns, status.st_size))
     names = [tensor.name for tensor in graph.inputs]
     if len(names) == 1 and len(found) == 1:
         return list(found.values())

@@ -13,8 +13,8 @@ from covp.graph.graph import Tensor
 Array = NDArray[Any]
 
 
-def quantized(values: Array, tensor: Tensor, half_to_even: bool = False) -> Array:
-    """round(value / scale) + zero point in float32, saturated.
+def quantize(values: Array, tensor: Tensor, half_to_even: bool = False) -> Array:
+    """Return round(value / scale) + zero point in float32, saturated.
 
     Halves go away from zero: AffineQuantize of tensorflow/lite/kernels/internal/reference/
     quantize.h, whose TfLiteRound is std::round; with ``half_to_even`` to the even neighbour, as
@@ -41,7 +41,7 @@ def quantized(values: Array, tensor: Tensor, half_to_even: bool = False) -> Arra
 
 
 def real(stored: Array, tensor: Tensor) -> Array:
-    """What stored values mean: (stored - zero point) * scale in float32.
+    """Return the real values of stored ones: (stored - zero point) * scale in float32.
 
     Args:
         stored: of the tensor's dtype, any shape.

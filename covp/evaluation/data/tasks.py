@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import ModelError
-from covp.evaluation.data.stored import quantized
+from covp.evaluation.data.stored import quantize
 from covp.graph.graph import Graph, Tensor
 
 Array = NDArray[Any]
@@ -50,21 +50,21 @@ class Task:
 
     @property
     def metric(self) -> Metric:
-        """What the quality of the results is."""
+        """Metric of the quality of the results."""
         return "AUC" if self.kind == "spectrum" else "top-1"
 
     @property
     def element_bytes(self) -> int:
-        """Of each element of the input in a sample."""
+        """Bytes of each element of the input in a sample."""
         return 4 if self.kind == "spectrum" else 1
 
     @property
     def sample_bytes(self) -> int:
-        """Of one inference."""
+        """Bytes of a sample for one inference."""
         return self.elements[0] * self.element_bytes
 
     def demand(self, graph: Graph) -> None:
-        """Raises ModelError: samples cannot become inputs of the model."""
+        """Raise ModelError if samples cannot become inputs of the model."""
         tensors = (*graph.inputs, *graph.outputs)
         if tuple(tensor.size for tensor in tensors) != self.elements:
             found = " and ".join(str(tensor.size) for tensor in tensors)
@@ -85,7 +85,7 @@ class Task:
             )
 
     def input(self, sample: bytes, tensor: Tensor) -> Array:
-        """The model's input for a sample.
+        """Return the model's input for a sample.
 
         Args:
             sample: `sample_bytes` bytes.
@@ -99,10 +99,10 @@ class Task:
             return (pixels.astype(np.int16) - 128).astype(np.int8).reshape(tensor.shape)
         if self.kind == "features":
             return np.frombuffer(sample, np.int8).reshape(tensor.shape)
-        return quantized(_floats(sample), tensor).reshape(tensor.shape)
+        return quantize(_floats(sample), tensor).reshape(tensor.shape)
 
     def answer(self, sample: bytes, output: Array, tensor: Tensor) -> float:
-        """What an output says: the class of the greatest, or the distance from the input.
+        """Return an output's answer: the class of the greatest, or the distance from the input.
 
         Args:
             sample: that the input was made of.
@@ -136,11 +136,11 @@ TASKS = {
         Task("sww01", "sww", "sww01", "stream", (1200, 3), 3),
     )
 }
-"""By name. Labels of ic02's samples are ic01's; sww01's target is a number of wrong detections."""
+"""Tasks by name. Labels of ic02's samples are ic01's; sww01's target counts wrong detections."""
 
 
 def find_task(graph: Graph) -> Task | None:
-    """The benchmark that a model is for; None where it is for none.
+    """Return the benchmark that a model is for; None where it is for none.
 
     A zoo model's name says it, of another one the elements of its input and output; what has those
     of ic01 is taken for it, not for ic02.

@@ -26,14 +26,14 @@ from covp.graph.rounding_rules import Oracle
 Array = NDArray[Any]
 _OWN = "covp's interpreter, nothing fused"
 _USUAL_MACS = 400_000_000
-"""Of all inferences: what is judged by default takes less than about a second."""
+"""Limit of MACs of all inferences by default, which take less than about a second."""
 _USUAL_SECONDS, _MOST_SECONDS = 3, 600
-"""Of processor time: by default, and at most."""
+"""Limits of processor time: by default, and at most."""
 
 
 @dataclass(frozen=True)
 class Floats:
-    """How floats compare.
+    """Comparison of floats.
 
     Attributes:
         elements: of all float tensors that both have, in all inferences.
@@ -48,7 +48,7 @@ class Floats:
     worst: float = 0.0
 
     def and_other(self, got: Array, wanted: Array, beyond: int) -> Floats:
-        """Return both this and a further tensor of which so many elements are beyond."""
+        """Add a further tensor, of which ``beyond`` elements are not within the tolerance."""
         same = (got == wanted) | (np.isnan(got) & np.isnan(wanted))
         return Floats(
             self.elements + wanted.size,
@@ -58,7 +58,7 @@ class Floats:
         )
 
     def __str__(self) -> str:
-        """Such as "floats within 1e-05, worst 2.1e-07, 8 of 10 elements not equal"."""
+        """Return text such as "floats within 1e-05, worst 2.1e-07, 8 of 10 elements not equal"."""
         if not self.unequal:
             return f"0 of {self.elements:,} floats differ"
         apart = f"floats within {FLOAT_TOLERANCE:g}"
@@ -70,7 +70,7 @@ class Floats:
 
 @dataclass(frozen=True)
 class SourceCheck:
-    """What was compared with the file as it is.
+    """Result of the comparison with the model's file as it is.
 
     Attributes:
         oracle: that executed the file, such as "onnxruntime 1.32"; empty where nothing was.
@@ -96,11 +96,11 @@ class SourceCheck:
 
     @property
     def holds(self) -> bool:
-        """Whether a documented rule allows every difference, and outputs have their form."""
+        """True if a documented rule allows every difference, and outputs have their form."""
         return not self.unlike and all(found.rule is not None for found in self.operators)
 
     def __str__(self) -> str:
-        """Such as "equal to onnxruntime 1.32: 0 of 9,200 bytes differ"."""
+        """Return text such as "equal to onnxruntime 1.32: 0 of 9,200 bytes differ"."""
         if self.skipped is not None:
             return f"not compared with the file as it is: {self.skipped}"
         if self.unlike:
@@ -111,15 +111,15 @@ class SourceCheck:
         if self.operators:
             wrong = [str(found) for found in self.operators if found.rule is None]
             shown = [*wrong[:2], *([f"{len(wrong) - 2} more operators"] if len(wrong) > 2 else [])]
-            return f"beside {self.oracle} {of}: {'; '.join(shown or self._allowed())}"
+            return f"beside {self.oracle} {of}: {'; '.join(shown or self._list_allowed())}"
         if self.differ or (self.floats and self.floats.beyond):
             return f"as {self.oracle} within the tolerance of each operator: {of}"
         if self.floats and self.floats.unequal:
             return f"as {self.oracle}: {of}"
         return f"equal to {self.oracle}: {of}"
 
-    def _allowed(self) -> list[str]:
-        """What each rule allows."""
+    def _list_allowed(self) -> list[str]:
+        """Return a line on what each rule allows."""
         by_rule: dict[tuple[str, str], list[Deviation]] = {}
         for found in self.operators:
             if found.rule is not None:
@@ -131,8 +131,8 @@ class SourceCheck:
         ]
 
 
-def judged(model: str | Path, shapes: Shapes | None = None) -> SourceCheck:
-    """The reference of a model beside its file, on random and probing inputs.
+def check_model(model: str | Path, shapes: Shapes | None = None) -> SourceCheck:
+    """Compare the reference of a model with its file, on random and probing inputs.
 
     Args:
         model, shapes: as for `covp.load_model`.
@@ -194,7 +194,7 @@ def _other_form(graph: Graph, output: Tensor, oracle: str, theirs: Array) -> str
 
 
 def _starts_fresh(graph: Graph, sample: Sample) -> bool:
-    """Whether an oracle can be given the states before the inference: as inputs of the file."""
+    """Return whether an oracle can take the states before the inference as inputs of the file."""
     return not sample.states or _is_onnx(graph)
 
 
@@ -218,7 +218,7 @@ def _why_not(graph: Graph, samples: Sequence[Sample], wanted: bool) -> str | Non
 def _answers(
     graph: Graph, samples: Sequence[Sample], wanted: bool
 ) -> tuple[str, list[dict[str, Array]]]:
-    """Whose they are, and the tensors by name of each sample."""
+    """Return the oracle's name, and the tensors by name of each sample."""
     assert graph.origin is not None
     inputs = [_inputs(graph, sample) for sample in samples]
     seconds = _MOST_SECONDS if wanted else _USUAL_SECONDS
@@ -234,13 +234,13 @@ def _answers(
 
 
 def _inputs(graph: Graph, sample: Sample) -> dict[str, Array]:
-    """Values of the file's inputs by name, those of states as well."""
+    """Return values of the file's inputs by name, those of states as well."""
     states = {s.before.name: sample.states.get(s.name, s.initial) for s in graph.states}
     return {t.name: v for t, v in zip(graph.inputs, sample.inputs, strict=True)} | states
 
 
 def _source(graph: Graph, defined: bool = False) -> Graph:
-    """The graph of the file with nothing fused.
+    """Return the graph of the file with nothing fused.
 
     Args:
         graph: that was read from it.
@@ -261,7 +261,7 @@ def compare(
     answers: Sequence[Mapping[str, Array]],
     oracle: Oracle,
 ) -> SourceCheck:
-    """The samples beside an oracle's answers.
+    """Compare the samples with an oracle's answers.
 
     Args:
         graph, samples, outputs: as for `check_source`.

@@ -22,11 +22,11 @@ _CHOOSING = frozenset(
         *("RESHAPE", "TRANSPOSE", "CONCATENATION", "GATHER", "SPLIT", "SPLIT_V", "STRIDED_SLICE"),
     }
 )
-"""What does not compute one element from several floats, beside elementwise operators."""
+"""Operators, beside elementwise ones, whose elements are not computed from several floats."""
 
 
 def extreme_samples(graph: Graph, seed: int) -> list[Sample]:
-    """An inference with NaN, infinities, subnormals and values next to half a step; or none.
+    """Return an inference with NaN, infinities, subnormals and values next to half a step; or none.
 
     Where floats are added up, overflow depends on the order, so nothing can be expected.
 
@@ -51,7 +51,7 @@ def _is_defined(op: Op) -> bool:
 
 
 def _drawn(graph: Graph, tensor: Tensor, value: Array, rng: np.random.Generator) -> Array:
-    """In steps of the QUANTIZE that reads the tensor, if one does."""
+    """Return probing values in steps of the QUANTIZE that reads the tensor, if one does."""
     if tensor.dtype != np.float32:
         return value
     read = [op for op in graph.consumers(tensor) if op.kind == "QUANTIZE"]

@@ -56,7 +56,7 @@ class Library:
 
     @staticmethod
     def for_file(path: Path) -> Library:
-        """The one for a model file. Raises NoAnswer: it is not installed."""
+        """Return the one for a model file. Raises NoAnswer: it is not installed."""
         name: Oracle = "onnxruntime" if path.suffix.lower() == ".onnx" else "LiteRT"
         module, package = _PACKAGES[name]
         try:
@@ -69,7 +69,7 @@ class Library:
     def answers(
         self, graph: Graph, path: Path, samples: Sequence[dict[str, Array]], seconds: int
     ) -> list[dict[str, Array]]:
-        """The tensors of a graph that the library computes, by name, for each sample.
+        """Return the tensors of a graph that the library computes, by name, for each sample.
 
         They are kept in the cache.
 

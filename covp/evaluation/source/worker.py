@@ -22,7 +22,7 @@ Run = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 def onnxruntime(wanted: dict[str, Any]) -> tuple[list[str], int, Run]:
-    """The file as it is: no optimization, so that no pair of Q and DQ is merged; one thread."""
+    """Run the file in onnxruntime as it is, in one thread, without merging Q/DQ pairs."""
     import onnx
     import onnxruntime as ort
 
@@ -48,7 +48,7 @@ def onnxruntime(wanted: dict[str, Any]) -> tuple[list[str], int, Run]:
 
 
 def litert(wanted: dict[str, Any]) -> tuple[list[str], int, Run]:
-    """With the reference kernels, BUILTIN_REF, and all tensors kept; one thread."""
+    """Run the file in LiteRT with BUILTIN_REF kernels and all tensors kept; one thread."""
     lite: Any = importlib.import_module("ai_edge_litert.interpreter")
 
     machine = lite.Interpreter(
@@ -84,7 +84,7 @@ def litert(wanted: dict[str, Any]) -> tuple[list[str], int, Run]:
 
 
 def in_order(names: Sequence[str], given: Sequence[str]) -> list[tuple[str, int]]:
-    """The file's inputs with the position of their values: by name, or all in order."""
+    """Return the file's inputs with the position of their values: by name, or all in order."""
     if set(names) <= set(given):
         return [(name, given.index(name)) for name in names]
     if len(names) != len(given):
@@ -93,7 +93,7 @@ def in_order(names: Sequence[str], given: Sequence[str]) -> list[tuple[str, int]
 
 
 def main() -> int:
-    """One line of error on standard error, status 1; 3: the library is not there."""
+    """Answer a request; errors are one line on standard error, status 1; 3: no library."""
     wanted = json.loads(sys.stdin.buffer.readline())
     seconds = int(wanted["seconds"])
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))

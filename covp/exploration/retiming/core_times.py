@@ -71,13 +71,13 @@ class CoreTimes:
 
     @classmethod
     def of(cls, trace: RunTrace) -> CoreTimes:
-        """Of a trace."""
+        """Return the times of a trace."""
         return cls(trace.code, trace.segments, trace.operands, trace.caches, trace.in_core)
 
     def cycles(
         self, platform: Platform, in_core: Mapping[str, AcceleratorBackend] | None = None
     ) -> NDArray[np.int64]:
-        """The cycles of each segment but for the misses of caches.
+        """Return the cycles of each segment but for the misses of caches.
 
         Args:
             platform: its core and memory count.
@@ -101,7 +101,7 @@ class CoreTimes:
         return total + self._segments.constant
 
     def of_caches(self, platform: Platform, sizes: Mapping[str, int]) -> NDArray[np.int64]:
-        """What the misses of each segment take, and what it takes to empty caches.
+        """Return the cycles of each segment's cache misses, the emptying of caches included.
 
         Args:
             platform: whose memory decides what a miss takes.
@@ -132,14 +132,14 @@ class CoreTimes:
         return self._caches.index(cache)
 
     def _miss_cycles(self, platform: Platform) -> dict[str, NDArray[np.int64]]:
-        """Of each cache, by memory; kept for the latest platform."""
+        """Return the cycles of a miss of each cache by memory; cached for the latest platform."""
         if self._missing is None or self._missing[0] is not platform:
             cycles = miss_cycles(platform).items()
             self._missing = platform, {name: np.array(each, np.int64) for name, each in cycles}
         return self._missing[1]
 
     def _seen_by(self, platform: Platform, in_core: Mapping[str, AcceleratorBackend]) -> _Seen:
-        """The code as a core sees it; what accesses are expected to wait is written into it."""
+        """Return the code as a core sees it; expected waits of accesses are written into it."""
         pipeline = Pipeline(core_timing(platform.core), uncached_waits(platform))
         further = np.array([one.data - pipeline.data_waits for one in pipeline.waits], np.int64)
         further = np.concatenate(([0], further))
@@ -164,7 +164,7 @@ class CoreTimes:
                 self._buffer["cycles"][custom & (bits == one.match)] = one.cycles
 
     def _of_operands(self, seen: _Seen) -> NDArray[np.int64]:
-        """What operands and unexpected accesses of each segment add."""
+        """Return the cycles that operands and unexpected accesses add to each segment."""
         pipeline, kinds = seen.pipeline, list(seen.pipeline.model.instructions.with_operands)
 
         def waits(met: OperandRuns) -> int:
@@ -183,14 +183,14 @@ class CoreTimes:
         return _sums(each, self._segments.first_operand)
 
     def _block(self, number: int) -> PlacedCode:
-        """The block at a position in the trace."""
+        """Return the block at a position in the trace."""
         first, last = (int(place) for place in self._code.first[number : number + 2])
         items = (CodeItem * (last - first)).from_buffer_copy(self._buffer[first:last].tobytes())
         address, ends = int(self._code.address[number]), int(self._code.ends[number])
         return PlacedCode(items, address, ends, self._placed[int(self._place[number])])
 
     def _place_blocks(self) -> ctypes.Array[PlacedBlock]:
-        """The blocks for the native side; they point into the buffer."""
+        """Return the blocks for the native side; they point into the buffer."""
         code, start = self._code, self._buffer.ctypes.data
         size = ctypes.sizeof(CodeItem)
         assert self._buffer.dtype.itemsize == size
@@ -213,7 +213,7 @@ class CoreTimes:
 
 
 def demand_like(core: Platform, other: Platform) -> None:
-    """Raises UsageError: the other core cannot execute the code of the first one."""
+    """Raise UsageError if the other core cannot execute the code of the first one."""
     mine, theirs = core.core.isa, other.core.isa
     alike = (mine.architecture, mine.profile) == (theirs.architecture, theirs.profile)
     if not alike or not mine.extensions <= theirs.extensions:
@@ -224,6 +224,6 @@ def demand_like(core: Platform, other: Platform) -> None:
 
 
 def _sums(values: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sum of each stretch of ``values``: from ``first[n]`` to ``first[n + 1]``."""
+    """Return the sum of each stretch of ``values``: from ``first[n]`` to ``first[n + 1]``."""
     totals = np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
     return np.asarray(totals[first[1:]] - totals[first[:-1]])

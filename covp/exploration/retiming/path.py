@@ -36,12 +36,12 @@ class Cut:
     instructions: int = 0
 
     def after(self, start: int) -> Cut:
-        """The same where segments are counted from another number on."""
+        """Return the same where segments are counted from another number on."""
         return replace(self, segment=self.segment + start)
 
 
 def path_of(cuts: Sequence[Cut]) -> NDArray[np.void]:
-    """The steps of a program that never sleeps.
+    """Return the steps of a program that never sleeps.
 
     Raises:
         DeviceError: it does.
@@ -55,8 +55,8 @@ def path_of(cuts: Sequence[Cut]) -> NDArray[np.void]:
     return np.array(steps, STEP)
 
 
-def merged(eager: Sequence[Cut], lazy: Sequence[Cut]) -> NDArray[np.void]:
-    """The steps of a program whose core sleeps where a unit is not done.
+def merge(eager: Sequence[Cut], lazy: Sequence[Cut]) -> NDArray[np.void]:
+    """Return the steps of a program whose core sleeps where a unit is not done.
 
     Args:
         eager: with units that are done at once.

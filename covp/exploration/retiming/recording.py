@@ -21,8 +21,14 @@ from covp.evaluation.runner import Runner
 from covp.evaluation.sample import Sample
 from covp.evaluation.varied import varied
 from covp.exploration.retiming.core_times import CoreTimes
-from covp.exploration.retiming.path import Cut, merged, path_of
-from covp.exploration.retiming.run_trace import CodeTable, RunTrace, SegmentTable, UnitTrace, joined
+from covp.exploration.retiming.path import Cut, merge, path_of
+from covp.exploration.retiming.run_trace import (
+    CodeTable,
+    RunTrace,
+    SegmentTable,
+    UnitTrace,
+    concatenate,
+)
 from covp.exploration.retiming.scan import UnitRows, walk
 from covp.exploration.retiming.tables import code_table, cuts_of, segment_table, set_constant
 from covp.hardware.job_unit import JobRecord, JobUnit
@@ -55,20 +61,20 @@ def record(
 def record_with_result(
     build: Build, sample: Sample | None = None, sizes: Mapping[str, Sequence[int]] | None = None
 ) -> tuple[RunTrace, Evaluation]:
-    """As `record`, for a ``build``, ``sample`` and ``sizes``; with the evaluation of the run."""
+    """Record a run of ``build`` on ``sample`` with cache ``sizes``; return its evaluation too."""
     sample = sample or Sample.random(build.graph)
     layers = len(build.program.layers)
     caches = _caches(build.platform, sizes or {})
-    result, jobs, plain = _recorded(build, sample, caches, lambda cycles: cycles)
+    result, jobs, plain = _record(build, sample, caches, lambda cycles: cycles)
     parts = [plain]
     if plain.sleeps:
         # each on a device of its own: code is counted as when it is met for the first time
-        parts = [_recorded(build, sample, caches, pace)[2] for pace in (_at_once, _last_of_all)]
+        parts = [_record(build, sample, caches, pace)[2] for pace in (_at_once, _last_of_all)]
     tables = [part.tables(build, layers) for part in parts]
-    code, segments, operands = joined([(t.code, t.segments, t.operands) for t in tables])
+    code, segments, operands = concatenate([(t.code, t.segments, t.operands) for t in tables])
     starts = [0, *(len(t.segments.instructions) for t in tables)]
     walks = [[cut.after(start) for cut in t.cuts] for t, start in zip(tables, starts, strict=False)]
-    path = path_of(walks[0]) if len(walks) == 1 else merged(*walks)
+    path = path_of(walks[0]) if len(walks) == 1 else merge(*walks)
     names = {a.name: a.backend for a in result.program.accelerators}
     energy = result.energy if isinstance(result.energy, Energy) else None
     of_units = [part.joules for part in energy.parts if part.unit != "cycle"] if energy else []
@@ -90,12 +96,12 @@ def record_with_result(
 
 
 def _caches(platform: Platform, sizes: Mapping[str, Sequence[int]]) -> tuple[GhostCache, ...]:
-    """Those whose misses are to be counted: of the platform's own sizes, and of others."""
+    """Return the caches whose misses are counted: of the platform's own sizes and of ``sizes``."""
     known = {cache.name: parse_size(cache.size) for cache in platform.caches if not cache.prefetch}
     for name, own in sizes.items():
         if name not in known:
             raise UsageError(
-                f"sizes of {name}: {platform.name} has no such cache that can be recorded:",
+                f"sizes of {name}: {platform.name} has no recordable cache of that name:",
                 hint=near_misses(name, known),
             )
         for size in own:
@@ -127,11 +133,11 @@ class _Run:
 
     @property
     def sleeps(self) -> bool:
-        """Whether the core slept, or looked whether to."""
+        """True if the core slept, or checked whether to sleep."""
         return any(event.kind in (LOOKED, SLEPT) for event in self.segments.events)
 
     def tables(self, build: Build, layers: int) -> _Tables:
-        """What is kept of it, for a ``build`` of so many ``layers``."""
+        """Return the tables of the run, for a ``build`` with ``layers`` layers."""
         code = code_table(self.trace, self.segments.memories)
         operands = self.trace.operands
         distinct, table = segment_table(self.segments)
@@ -151,7 +157,7 @@ class _Tables:
     cuts: list[Cut]
 
 
-def _recorded(
+def _record(
     build: Build, sample: Sample, caches: tuple[GhostCache, ...], pace: Callable[[int], int]
 ) -> tuple[Evaluation, dict[str, list[JobRecord]], _Run]:
     """Run once, with jobs that take what ``pace`` says."""
@@ -179,7 +185,7 @@ def _units(runner: Runner, result: Evaluation) -> dict[str, JobUnit]:
 
 
 def _demand_same(trace: RunTrace) -> None:
-    """Raises DeviceError: the trace with the run's own parameters is not the run."""
+    """Raise DeviceError if the trace with the run's own parameters is not the run."""
     one = np.zeros(1, np.int32)
     units = [
         UnitRows(np.array([[job.timing.cycles for job in unit.jobs]], np.int64), one)
@@ -191,5 +197,5 @@ def _demand_same(trace: RunTrace) -> None:
     if int(found.cycles[0]) != trace.cycles:
         raise DeviceError(
             f"the trace has {int(found.cycles[0]):,} cycles, its run had {trace.cycles:,}: "
-            "something else than jobs takes time in it; it cannot be retimed, run it"
+            "something other than jobs takes time in it; it cannot be retimed, run it"
         )

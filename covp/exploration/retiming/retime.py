@@ -52,12 +52,12 @@ class Retimed:
 
     @property
     def seconds(self) -> NDArray[np.float64]:
-        """Of the inference."""
+        """Duration of the inference in seconds, by design."""
         return self.cycles / self.clock_hz
 
 
 def retime(trace: RunTrace, values: Mapping[str, ArrayLike], *, layers: bool = False) -> Retimed:
-    """The cycles of a recorded run with other parameters.
+    """Return the cycles of a recorded run with other parameters.
 
     Layers keep their places: which layer runs where was decided with the parameters of the run.
 
@@ -92,7 +92,7 @@ def retime(trace: RunTrace, values: Mapping[str, ArrayLike], *, layers: bool = F
         clock_hz=_clocks(trace, columns, count),
         unit_busy={name: walked.busy[:, n] for n, name in enumerate(trace.units)},
         energy_j=_energy(trace, walked),
-        assumes=_assumed(trace, columns),
+        assumes=_assumptions(trace, columns),
         layer_cycles=walked.layers,
     )
 
@@ -115,7 +115,7 @@ def _columns(trace: RunTrace, values: Mapping[str, ArrayLike]) -> dict[str, Colu
 
 
 def _distinct(columns: Sequence[Column], count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """A design of each combination of values, and of each design its combination."""
+    """Return one design per combination of values, and each design's combination."""
     code = np.zeros(count, np.int64)
     for column in columns:
         values, place = np.unique(column, return_inverse=True)
@@ -125,19 +125,19 @@ def _distinct(columns: Sequence[Column], count: int) -> tuple[NDArray[np.int64],
     return first, code.astype(np.int32)
 
 
-def _owned(columns: Mapping[str, Column], owner: str) -> dict[str, Column]:
-    """The columns of an owner, by full name."""
+def _columns_of(columns: Mapping[str, Column], owner: str) -> dict[str, Column]:
+    """Return the columns of an owner, by full name."""
     return {name: column for name, column in columns.items() if name.split(".")[0] == owner}
 
 
 def _cores(
     trace: RunTrace, columns: Mapping[str, Column], count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Of each design its row of the segments' cycles, and these."""
+    """Return each design's row in the table of segment cycles, and that table."""
     sizes = {f"{PLATFORM}.{one.name}.size" for one in trace.caches}
-    own = _owned(columns, PLATFORM)
+    own = _columns_of(columns, PLATFORM)
     for name in trace.in_core:
-        own |= _owned(columns, name)
+        own |= _columns_of(columns, name)
     of_caches = {name: own.pop(name) for name in sizes & own.keys()}
     own.pop(_CLOCK, None)  # changes no cycle
     first, cores = _distinct(list(own.values()), count)
@@ -150,7 +150,7 @@ def _cores(
         platform, backends = varied(trace.platform, list(trace.in_core.values()), values)
         demand_like(trace.platform, platform)
         platforms.append(platform)
-        without.append(times.cycles(platform, _named(trace, backends, values)))
+        without.append(times.cycles(platform, _changed_in_core(trace, backends, values)))
     wanted = [
         {
             name.split(".")[1]: parse_size(column[design].item())
@@ -166,7 +166,7 @@ def _cores(
 
 
 def _clocks(trace: RunTrace, columns: Mapping[str, Column], count: int) -> NDArray[np.int64]:
-    """Of each design. Raises PlatformError: the platform does not allow one."""
+    """Return the clock of each design in Hz. Raises PlatformError: the platform rejects one."""
     column = columns.get(_CLOCK)
     if column is None:
         return np.full(count, trace.platform.clock_hz, np.int64)
@@ -175,10 +175,10 @@ def _clocks(trace: RunTrace, columns: Mapping[str, Column], count: int) -> NDArr
     return column.astype(np.int64)
 
 
-def _named(
+def _changed_in_core(
     trace: RunTrace, backends: Sequence[AcceleratorBackend], values: Mapping[str, Any]
 ) -> dict[str, AcceleratorBackend] | None:
-    """Units in the core with other parameters; None where they have those of the run."""
+    """Return units in the core with other parameters; None where they have those of the run."""
     if not any(name.split(".")[0] in trace.in_core for name in values):
         return None
     return dict(zip(trace.in_core, backends, strict=True))
@@ -191,7 +191,7 @@ def _times(trace: RunTrace) -> CoreTimes:
 
 def _unit_rows(trace: RunTrace, name: str, columns: Mapping[str, Column], count: int) -> UnitRows:
     unit = trace.units[name]
-    own = _owned(columns, name)
+    own = _columns_of(columns, name)
     if not own or not unit.jobs:
         as_run = np.array([[job.timing.cycles for job in unit.jobs]], np.int64)
         return UnitRows(as_run, np.zeros(count, np.int32))
@@ -200,8 +200,8 @@ def _unit_rows(trace: RunTrace, name: str, columns: Mapping[str, Column], count:
     return UnitRows(job_cycles(unit, values), rows)
 
 
-def _assumed(trace: RunTrace, columns: Mapping[str, Column]) -> str:
-    """What is taken as in the run although it may depend on the parameters: time in caches."""
+def _assumptions(trace: RunTrace, columns: Mapping[str, Column]) -> str:
+    """Return what is assumed to be as in the recorded run although parameters may change it."""
     changes = any(name.split(".")[0] == PLATFORM for name in columns)
     if not changes or not trace.platform.caches:
         return ""

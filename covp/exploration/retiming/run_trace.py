@@ -75,27 +75,27 @@ class SegmentTable:
 Tables = tuple[CodeTable, SegmentTable, tuple[OperandRuns, ...]]
 
 
-def joined(tables: Sequence[Tables]) -> Tables:
-    """The tables of several runs, one after the other."""
+def concatenate(tables: Sequence[Tables]) -> Tables:
+    """Return the tables of several runs, one after the other."""
     codes, segments, operands = (list(part) for part in zip(*tables, strict=True))
     blocks = _starts(len(code.address) for code in codes)
     varied = _starts(len(own) for own in operands)
     before = [np.where(c.before < 0, -1, c.before + n) for c, n in zip(codes, blocks, strict=True)]
-    runs = [_moved(s.runs, "block", n) for s, n in zip(segments, blocks, strict=True)]
-    of_operands = [_moved(s.operands, "varied", n) for s, n in zip(segments, varied, strict=True)]
+    runs = [_shift(s.runs, "block", n) for s, n in zip(segments, blocks, strict=True)]
+    of_operands = [_shift(s.operands, "varied", n) for s, n in zip(segments, varied, strict=True)]
     code = CodeTable(
         items=np.concatenate([one.items for one in codes]),
         memories=np.concatenate([one.memories for one in codes]),
-        first=_joined_ends([one.first for one in codes]),
+        first=_join_ends([one.first for one in codes]),
         address=np.concatenate([one.address for one in codes]),
         ends=np.concatenate([one.ends for one in codes]),
         before=np.concatenate(before).astype(np.int32),
     )
     table = SegmentTable(
         runs=np.concatenate(runs),
-        first_run=_joined_ends([one.first_run for one in segments]),
+        first_run=_join_ends([one.first_run for one in segments]),
         operands=np.concatenate(of_operands),
-        first_operand=_joined_ends([one.first_operand for one in segments]),
+        first_operand=_join_ends([one.first_operand for one in segments]),
         instructions=np.concatenate([one.instructions for one in segments]),
         misses=np.concatenate([one.misses for one in segments]),
         constant=np.concatenate([one.constant for one in segments]),
@@ -112,13 +112,13 @@ def _starts(lengths: Iterable[int]) -> list[int]:
     return list(itertools.accumulate(lengths, initial=0))[:-1]
 
 
-def _joined_ends(firsts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Where stretches begin, and the end of the last one, of tables after each other."""
+def _join_ends(firsts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return the begins of stretches, and the end of the last one, of concatenated tables."""
     sizes = np.concatenate([np.diff(first) for first in firsts])
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
-def _moved(rows: NDArray[Any], field: str, by: int) -> NDArray[Any]:
+def _shift(rows: NDArray[Any], field: str, by: int) -> NDArray[Any]:
     other = np.array(rows)
     other[field] += by
     return other
@@ -168,7 +168,7 @@ class RunTrace:
 
     @property
     def cycles(self) -> int:
-        """Of the run itself."""
+        """Cycles of the recorded run."""
         assert self.profile.cycles is not None
         return self.profile.cycles
 

@@ -20,7 +20,7 @@ from covp.runtime.measurement import BETWEEN, FIRST_LAYER
 
 
 def code_table(trace: Trace, memories: Sequence[bytes]) -> CodeTable:
-    """The code of a run.
+    """Return the code of a run.
 
     Args:
         trace: of the device.
@@ -44,7 +44,7 @@ def code_table(trace: Trace, memories: Sequence[bytes]) -> CodeTable:
 
 
 def segment_table(segments: Segments) -> tuple[list[int], SegmentTable]:
-    """Of each cut which distinct segment it ends, and these; `set_constant` follows.
+    """Return for each cut the distinct segment that it ends, and the table of distinct segments.
 
     Args:
         segments: of the device.
@@ -74,7 +74,7 @@ def segment_table(segments: Segments) -> tuple[list[int], SegmentTable]:
 
 
 def _deltas(segments: Segments) -> NDArray[np.int64]:
-    """By cut: instructions, exceptions, cycles of caches."""
+    """Return instructions, exceptions and cache cycles of each cut."""
     cuts = segments.cuts
     totals = np.column_stack(
         [
@@ -86,13 +86,13 @@ def _deltas(segments: Segments) -> NDArray[np.int64]:
 
 
 def _misses(segments: Segments) -> NDArray[np.int64]:
-    """By cut."""
+    """Return the cache misses of each cut."""
     total = segments.misses
     return np.diff(total, axis=0, prepend=np.zeros((1, *total.shape[1:]), np.int64))
 
 
 def _slices(segments: Segments, number: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The runs and operands of one cut."""
+    """Return the runs and operands of one cut."""
     cuts = segments.cuts
     runs, operands = (int(cuts[name][number]) for name in ("runs", "operands"))
     before = cuts[number - 1] if number else None
@@ -106,7 +106,7 @@ def set_constant(
     distinct: Sequence[int],
     of_caches: NDArray[np.int64],
 ) -> None:
-    """Exceptions, and what caches took.
+    """Set the cycles of exceptions and caches.
 
     Args:
         table: of `segment_table`; its constants are set.
@@ -121,7 +121,7 @@ def set_constant(
 def cuts_of(
     segments: Segments, distinct: Sequence[int], units: Sequence[JobUnit], layers: int
 ) -> Iterator[Cut]:
-    """The cuts that end a segment of the inference.
+    """Yield the cuts that end a segment of the inference.
 
     Args:
         segments, distinct: as of `segment_table`.
@@ -141,5 +141,5 @@ def cuts_of(
         layer = phase - FIRST_LAYER if phase >= FIRST_LAYER else layers
         unit = numbers.get(id(event.unit), NONE)
         if event.unit is not None and unit == NONE:
-            raise DeviceError("a unit that is none of the program's was used: it cannot be retimed")
+            raise DeviceError("a unit outside the program was used: it cannot be retimed")
         yield Cut(kind, distinct[number], layer, unit, event.is_over, instructions[number])

@@ -18,7 +18,7 @@ _PROBES = 3
 
 
 def job_cycles(unit: UnitTrace, values: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-    """The cycles of a unit's jobs: (designs, jobs).
+    """Return the cycles of a unit's jobs: (designs, jobs).
 
     The unit's own formula is called once for each job with arrays of parameters where it can take
     them; its results are compared with those of single numbers for some designs. Else it is called
@@ -73,7 +73,7 @@ class _Designs:
 
 
 def _cycles(unit: JobUnit, jobs: Sequence[JobRecord], count: int) -> NDArray[np.int64]:
-    """(designs, jobs) by a unit whose parameters may be arrays."""
+    """Return the cycles (designs, jobs) of a unit whose parameters may be arrays."""
     found = np.zeros((count, len(jobs)), np.int64)
     for place, job in enumerate(jobs):
         timing = unit.retime(job)
@@ -86,7 +86,7 @@ def _cycles(unit: JobUnit, jobs: Sequence[JobRecord], count: int) -> NDArray[np.
 
 
 def _distinct(jobs: Sequence[JobRecord]) -> tuple[list[JobRecord], list[int]]:
-    """Jobs that differ, and for each job which of them it is like."""
+    """Return jobs that differ, and for each job which of them it is like."""
     known: dict[Any, int] = {}
     distinct: list[JobRecord] = []
     places = []

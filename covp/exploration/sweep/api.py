@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from covp.exploration.sweep.store import Store
 
 STORE, COPY = "sweep.sqlite", "sweep.yaml"
-"""What a sweep's folder holds: its rows, and its file with absolute paths."""
+"""Files in a sweep's folder: its rows, and its specification with absolute paths."""
 
 
 def sweep(
@@ -83,14 +83,14 @@ def sweep(
             known = kept.rows() if is_search else points
             kept.forget_failed([each.key for each in known])
         if is_search:
-            points = _searched(given, kept, workers, tell or silent)
+            points = _search(given, kept, workers, tell or silent)
         else:
             execute(points, kept, workers, tell=tell or silent)
         return SweepResult(given, tuple(kept.results([point.key for point in points])))
 
 
-def _searched(spec: Spec, store: Store, workers: Workers, tell: Tell) -> list[Point]:
-    """The designs that a search takes, of one model after the other: each has a front."""
+def _search(spec: Spec, store: Store, workers: Workers, tell: Tell) -> list[Point]:
+    """Return the designs that a search takes, of one model after the other: each has a front."""
     from covp.exploration.sweep.search import search
 
     spaces = [Space(msgspec.structs.replace(spec, models=(model,))) for model in spec.models]
@@ -104,7 +104,7 @@ def _read(spec: str | Path | Mapping[str, Any] | Spec) -> Spec:
 
 
 def _folder(folder: Path, spec: Spec) -> Path:
-    """The folder, with the sweep's file in it. Raises CovpError: it cannot be written."""
+    """Return the folder, with the sweep's file in it. Raises CovpError: it cannot be written."""
     text = yaml.safe_dump(msgspec.to_builtins(spec), sort_keys=False, allow_unicode=True)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -11,16 +11,16 @@ from covp.exploration.sweep.points import Point
 Batch = tuple[Point, ...]
 
 _SECONDS = 2.0
-"""That a batch should take: what a kill costs at most, and how often progress is seen."""
+"""Duration of a batch to aim for: the most that a kill costs, and the interval of progress."""
 _FIRST = 4
 """Points of a group's first batch."""
 _GROWTH = 8
-"""A batch has at most so many times the points of the one before."""
+"""Largest factor between the points of a batch and those of the one before."""
 _LARGEST = 10_000
 
 
 def binary(point: Point) -> Hashable:
-    """What points of one program have in common: it is built, and run, once for them."""
+    """Return what points of one program share: it is built and run once for all of them."""
     return point.model, point.platform, point.accelerators, point.options
 
 
@@ -52,7 +52,7 @@ class Batches:
         self._again: deque[Batch] = deque()
 
     def take(self) -> Batch | None:
-        """The next batch; None where there is none now."""
+        """Return the next batch; None where there is none now."""
         if self._again:
             return self._again.popleft()
         if self._ready:
@@ -65,7 +65,7 @@ class Batches:
         return None
 
     def came_back(self, batch: Batch, seconds: float) -> None:
-        """A batch is done, by whomever; so the rest of its group can be evaluated."""
+        """Note that a batch is done, by whomever; the rest of its group can be evaluated now."""
         group = self._groups[self._group(batch[0])]
         was_closed = group.size == 0
         fitting = int(_SECONDS / max(seconds / len(batch), 1e-9))
@@ -74,7 +74,7 @@ class Batches:
             self._ready.appendleft(group)
 
     def broke(self, batch: Batch) -> bool:
-        """A batch has no rows: it will be evaluated in halves; False where it is one point."""
+        """Queue the halves of a failed batch; return False where it is one point."""
         self.came_back(batch, _SECONDS)
         half = len(batch) // 2
         if half:

@@ -33,7 +33,7 @@ class Constraint:
 
     @staticmethod
     def read(text: str, known: Collection[str]) -> Constraint:
-        """From a text; K and M are powers of 1024.
+        """Parse a constraint; K and M are powers of 1024.
 
         Args:
             text: such as "ram_bytes <= 256K".
@@ -53,12 +53,12 @@ class Constraint:
         return Constraint(match["figure"], match["sign"], limit)
 
     def holds(self, row: Row) -> bool | None:
-        """Whether the figure of a row is within the limit; None where the row lacks it."""
+        """Return whether the figure of a row is within the limit; None where the row lacks it."""
         value: float | None = getattr(row, self.figure)
         return None if value is None else _SIGNS[self.sign](value, self.limit)
 
     def excess(self, row: Row) -> float:
-        """By how much the figure is beyond the limit, in limits; at most 0 where it breaks none."""
+        """Return the excess of the figure over the limit, in limits; at most 0 if it is kept."""
         value: float | None = getattr(row, self.figure)
         if value is None:
             return 0.0
@@ -68,7 +68,7 @@ class Constraint:
 
 
 def is_feasible(row: Row, constraints: Sequence[Constraint]) -> bool | None:
-    """Whether a row has figures that are all within the limits.
+    """Return whether a row has figures that are all within the limits.
 
     None where it breaks none and lacks a figure that has one: an unknown figure breaks no limit.
     """

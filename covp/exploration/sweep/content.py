@@ -1,4 +1,4 @@
-"""What the key of a design is made of: the content of all that its figures depend on.
+"""The key of a design: a hash of the content of all that its figures depend on.
 
 Files are read where they are; their names and places do not matter. The tuner's records of this
 machine are not in it: what is tuned during a sweep does not make its rows new designs.
@@ -36,7 +36,7 @@ _WITHOUT_EFFECT = ("cli/", "exploration/sweep/", "firmware/", "laboratory/", "re
 
 @functools.lru_cache(maxsize=1)
 def covp_content() -> str:
-    """Of this covp: its version, and the files that figures come from."""
+    """Return the key of this covp: of its version and the files that figures come from."""
     root = Path(__file__).parents[2]
     folders = (path for path in root.iterdir() if path.is_dir())
     places = (*root.iterdir(), *(path for folder in folders for path in folder.rglob("*")))
@@ -54,7 +54,7 @@ def design_content(
     data: Data | None = None,
     **settings: Any,
 ) -> str:
-    """Of a design whose parameters are as the files say.
+    """Return the key of a design whose parameters are as the files say.
 
     Args:
         model: a name of the zoo or a path.
@@ -78,12 +78,12 @@ def design_content(
 
 
 def model_content(model: str) -> str:
-    """Of a model's file. Raises UsageError: there is none."""
+    """Return the key of a model's file. Raises UsageError: there is none."""
     return file_content(str(find_model(model).path))
 
 
 def data_content(data: Data | None) -> str:
-    """Of samples and labels: what is in their files, of a folder the names, too."""
+    """Return the key of samples and labels: of their files' content, in a folder of names too."""
     if data is None:
         return ""
     root = data.samples
@@ -97,13 +97,13 @@ def data_content(data: Data | None) -> str:
 
 
 def value_content(name: str, value: Value) -> Value:
-    """Of a varied parameter: the value, of a file what is in it."""
+    """Return a varied parameter's value; the content if the value names a file."""
     contents = {"platform.timing": timing_content, "platform.core": core_content}
     return contents[name](str(value)) if name in contents else value
 
 
 def unit_content(unit: AcceleratorBackend) -> str:
-    """Of an accelerator: its parameters, the Python of backend and model, the C of its driver.
+    """Return the key of an accelerator: its parameters, Python sources and driver.
 
     Raises:
         AcceleratorError: its hooks raised.
@@ -118,6 +118,6 @@ def unit_content(unit: AcceleratorBackend) -> str:
 
 
 def point_key(content: str, vary: Mapping[str, Value]) -> str:
-    """The key of a design with other values than those of its files."""
+    """Return the key of a design with other values than those of its files."""
     values = {name: value_content(name, value) for name, value in vary.items()}
     return content_key(content, json.dumps(values, sort_keys=True))

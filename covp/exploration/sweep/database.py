@@ -60,7 +60,7 @@ class Location:
 
 
 def locate(where: str | Path) -> Location:
-    """The database that a path or URL means.
+    """Return the database that a path or URL means.
 
     Raises:
         UsageError: it is no such URL.
@@ -72,7 +72,7 @@ def locate(where: str | Path) -> Location:
         url = make_url(where)
     except (sql.exc.ArgumentError, ValueError):
         raise UsageError(
-            f"{_without_password(where)}: no URL of a database; such as "
+            f"{_without_password(where)}: not a database URL, such as "
             "postgresql://user@host:5432/database"
         ) from None
     kind = url.drivername.partition("+")[0]
@@ -91,8 +91,8 @@ def _without_password(where: str) -> str:
     return f"{scheme}://{rest.rpartition('@')[2]}"
 
 
-def opened(location: Location, read_only: bool = False) -> sql.Engine:
-    """An engine; nothing is connected yet."""
+def open_engine(location: Location, read_only: bool = False) -> sql.Engine:
+    """Return an engine; nothing is connected yet."""
     if location.file is None:
         wait = {"connect_timeout": _CONNECT}
         return sql.create_engine(location.url, pool_pre_ping=True, connect_args=wait)
@@ -110,7 +110,7 @@ def opened(location: Location, read_only: bool = False) -> sql.Engine:
 
 
 def _is_finished_and_fixed(file: Path) -> bool:
-    """Whether no process has the file open to write, and this one cannot make the index beside it.
+    """Return whether no process writes the file and this one cannot create its index.
 
     SQLite needs an index beside a file with a journal; one that is there is a writer's, who may
     be another user.
@@ -121,12 +121,12 @@ def _is_finished_and_fixed(file: Path) -> bool:
 
 
 def _lenient(connection: Any, _: Any) -> None:
-    """Of SQLite: a text that is not UTF-8 is a damaged row, not an unreadable file."""
+    """Make SQLite read a text that is not UTF-8 as a damaged row, not an unreadable file."""
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
 
 
 def _durable(connection: Any, _: Any) -> None:
-    """Of SQLite: many may read while one writes, and what was committed survives a power cut."""
+    """Let many read SQLite while one writes, and make commits survive a power cut."""
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
@@ -134,8 +134,8 @@ def _durable(connection: Any, _: Any) -> None:
 
 
 @contextmanager
-def reading(where: str | Path) -> Iterator[tuple[sql.Connection, Location]]:
-    """A database to read from, which another process may be writing.
+def open_to_read(where: str | Path) -> Iterator[tuple[sql.Connection, Location]]:
+    """Open a database for reading, which another process may be writing.
 
     Raises:
         UsageError: there is no such file.
@@ -143,10 +143,10 @@ def reading(where: str | Path) -> Iterator[tuple[sql.Connection, Location]]:
     """
     location = locate(where)
     if location.file is not None and not location.file.is_file():
-        raise UsageError(f"{location.file}: there is no sweep; `covp sweep FILE.yaml -o` makes one")
-    engine = opened(location, read_only=True)
+        raise UsageError(f"{location.file}: no sweep found; `covp sweep FILE.yaml -o` makes one")
+    engine = open_engine(location, read_only=True)
     try:
-        with told(location), engine.connect() as connection:
+        with report_errors(location), engine.connect() as connection:
             demand_whole(connection, location)
             yield connection, location
     finally:
@@ -154,7 +154,7 @@ def reading(where: str | Path) -> Iterator[tuple[sql.Connection, Location]]:
 
 
 def demand_whole(connection: sql.Connection, location: Location) -> None:
-    """See that a file's tables and indices fit each other: a query may pass over damage.
+    """Check that a file's tables and indices are consistent: a query may miss damage.
 
     Raises:
         CovpError: they do not.
@@ -167,8 +167,8 @@ def demand_whole(connection: sql.Connection, location: Location) -> None:
 
 
 @contextmanager
-def told(location: Location) -> Iterator[None]:
-    """Errors of the database as one line that names it."""
+def report_errors(location: Location) -> Iterator[None]:
+    """Turn errors of the database into one line that names it."""
     try:
         yield
     except sql.exc.DBAPIError as error:
@@ -195,7 +195,7 @@ _PASSING = ("starting up", "shutting down", "recovery", "too many", "reserved fo
 
 
 def _is_away(error: sql.exc.DBAPIError) -> bool:
-    """Whether the server may come back; not where it answered and refuses."""
+    """Return whether the server may come back; False where it answered and refuses."""
     state: str | None = getattr(error.orig, "sqlstate", None)
     if state is not None:
         return state.startswith(_AWAY)
@@ -209,13 +209,13 @@ def _of_file(location: Location, text: str) -> CovpError:
     hints = {
         "full": "make room and start again: what was stored stays, and the sweep goes on",
         "disk i/o": "make room or check the disk, and start again: what was stored stays",
-        "malformed": "start the sweep again to mend an index; else move it away to begin anew, or "
+        "malformed": "start the sweep again to fix an index; else move it away to begin anew, or "
         "try sqlite3's .recover",
         "not a database": "name another folder with -o, or move the file away",
         "unable to open": "the folder must be there and writable: name another with -o",
         "readonly": "make the file writable, or name another folder with -o",
         "locked": "another program writes it: close that",
-        "no such": "it was altered, or is no store of a sweep: start the sweep again to mend it",
+        "no such": "it was altered, or is not a store of a sweep: start the sweep again to fix it",
     }
     hint = next((hint for part, hint in hints.items() if part in text.lower()), None)
     return CovpError(f"{location}: {text}" + (f"; {hint}" if hint else ""))

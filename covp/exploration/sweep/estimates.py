@@ -1,4 +1,4 @@
-"""What is estimated of a design without running it: the area of its units, whose cycles it has."""
+"""Estimates of a design that need no run: the area of its units and the source of its cycles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from covp.exploration.sweep.points import Point
 
 
 def area_um2(point: Point) -> float | None:
-    """Of all accelerators together, used or not; None where it is not known of one of them.
+    """Return the area of all accelerators together, used or not; None if one's is unknown.
 
     Raises:
         CovpError: a value is not allowed.
@@ -30,7 +30,7 @@ def _area(point: Point) -> float | None:
 
 
 def cycles_source(point: Point) -> dict[str, Any]:
-    """The columns of a row that say how sure its cycles are.
+    """Return the columns of a row that say how sure its cycles are.
 
     Raises:
         CovpError: a value is not allowed.

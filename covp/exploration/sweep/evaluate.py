@@ -13,13 +13,13 @@ from covp.errors import CovpError
 from covp.exploration.retiming import Retimed, retime
 from covp.exploration.sweep.estimates import area_um2, cycles_source
 from covp.exploration.sweep.points import Point, Row
-from covp.exploration.sweep.runs import Recorded, recorded, timing_only
+from covp.exploration.sweep.runs import Recorded, build_and_run, timing_only
 
 Figures = dict[str, Any]
 
 
 def evaluate_points(points: Sequence[Point]) -> list[Row]:
-    """The rows of points, in their order.
+    """Return the rows of points, in their order.
 
     A function of the points alone: whoever calls it, in whatever process and together with
     whatever other points, gets the same rows. A point that fails is a row with the reason.
@@ -35,7 +35,7 @@ def evaluate_points(points: Sequence[Point]) -> list[Row]:
 
 
 def _program(point: Point) -> tuple[Point, tuple[str, ...]]:
-    """The design that runs for a point, and the parameters in which the point differs from it."""
+    """Return the design that runs for a point, and the parameters in which the point differs."""
     try:
         free = timing_only(point)
     except CovpError:
@@ -45,7 +45,7 @@ def _program(point: Point) -> tuple[Point, tuple[str, ...]]:
 
 
 def _rows(base: Point, free: Sequence[str], points: Sequence[Point]) -> list[Row]:
-    """Of points of one program.
+    """Return the rows of points of one program.
 
     Args:
         base: the program, with what is free as the files say.
@@ -53,19 +53,19 @@ def _rows(base: Point, free: Sequence[str], points: Sequence[Point]) -> list[Row
         points: with a value for each of them.
     """
     try:
-        found = recorded(base, with_trace=bool(free))
+        found = build_and_run(base, with_trace=bool(free))
     except CovpError as error:
         return [point.row(_failure(error)) for point in points]
     if not free:
         return [point.row(found.figures) for point in points]
     return [
         point.row(_alone(point) if figures is None else figures)
-        for point, figures in zip(points, _retimed(found, free, points), strict=True)
+        for point, figures in zip(points, _retime(found, free, points), strict=True)
     ]
 
 
-def _retimed(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> list[Figures | None]:
-    """Of points of one program; None: it has to run."""
+def _retime(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> list[Figures | None]:
+    """Return the figures of points of one program by retiming; None: the point has to run."""
     trace = found.trace
     if trace is None:
         return [None] * len(points)
@@ -78,7 +78,7 @@ def _retimed(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> l
         # one of them has a value that is not allowed; the others are as they are without it
         half = len(points) // 2
         parts = (points[:half], points[half:]) if half else ()
-        return [each for part in parts for each in _retimed(found, free, part)] or [None]
+        return [each for part in parts for each in _retime(found, free, part)] or [None]
     if designs.assumes:
         return [None] * len(points)
     return [
@@ -88,20 +88,20 @@ def _retimed(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> l
 
 
 def _figures(designs: Retimed, count: int) -> list[Figures]:
-    """What is another one for each of so many designs."""
+    """Return the figures that differ between designs, for each of ``count`` designs."""
     columns = {
-        "cycles": _repeated(designs.cycles, count),
-        "seconds": _repeated(designs.seconds, count),
-        "waiting": _repeated(designs.waiting, count),
-        "instructions": _repeated(designs.instructions, count),
-        "energy_j": _repeated(designs.energy_j, count),
+        "cycles": _repeat(designs.cycles, count),
+        "seconds": _repeat(designs.seconds, count),
+        "waiting": _repeat(designs.waiting, count),
+        "instructions": _repeat(designs.instructions, count),
+        "energy_j": _repeat(designs.energy_j, count),
         "how": ["retimed"] * count,
     }
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _repeated(column: Any, count: int) -> list[Any]:
-    """The values of so many designs; one where they do not differ."""
+def _repeat(column: Any, count: int) -> list[Any]:
+    """Return the values of ``count`` designs; a single one is repeated."""
     if column is None:
         return [None] * count
     values: list[Any] = column.tolist()
@@ -109,9 +109,9 @@ def _repeated(column: Any, count: int) -> list[Any]:
 
 
 def _alone(point: Point) -> Figures:
-    """Of a point that runs with all of its values."""
+    """Return the figures of a point that runs with all of its values."""
     try:
-        return recorded(point, with_trace=False).figures
+        return build_and_run(point, with_trace=False).figures
     except CovpError as error:
         return _failure(error)
 

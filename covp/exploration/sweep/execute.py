@@ -22,7 +22,7 @@ _AHEAD = 2
 
 Tell = Callable[[Progress], None]
 Workers = Jobs[Sequence[Point], list[Row]]
-"""What evaluates batches of points."""
+"""Processes that evaluate batches of points."""
 
 
 def silent(progress: Progress) -> None:
@@ -57,7 +57,7 @@ def execute(
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does, by a KeyboardInterrupt."""
+    """End the block at SIGTERM as at Ctrl-C, by a KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -96,7 +96,7 @@ class Execution:
         self._beat = time.monotonic()
 
     def run(self, points: Sequence[Point], later: int = 0) -> None:
-        """Until every point has a row.
+        """Evaluate until every point has a row.
 
         Args:
             points: none that an earlier call had.
@@ -104,7 +104,7 @@ class Execution:
         """
         by_key = {point.key: point for point in points}
         self._left, self._later = set(by_key), later
-        self._found(self._store.finished(list(by_key)))
+        self._found(self._store.statuses(list(by_key)))
         todo = [point for key, point in by_key.items() if key in self._left]
         self._batches = Batches(todo, self._group)
         self._store.join(len(todo) + later)
@@ -127,26 +127,26 @@ class Execution:
                 if workers.in_flight == 0:
                     self._look_elsewhere()
                 return
-            mine = self._claimed(batch)
+            mine = self._claim(batch)
             if mine:
                 workers.submit(mine, retry=len(mine) == 1)
             else:
                 self._batches.came_back(batch, 0.0)
 
-    def _claimed(self, batch: Batch) -> Batch:
-        """What of a batch this coordinator shall do; the rest is others' or done."""
+    def _claim(self, batch: Batch) -> Batch:
+        """Return the points of a batch that this coordinator claims; others have the rest."""
         keys = [point.key for point in batch]
         mine = self._store.claim(keys)
         if len(mine) < len(keys):
-            done = self._store.finished(keys)
+            done = self._store.statuses(keys)
             self._found(done)
             others = [point for point in batch if point.key not in mine | done.keys()]
             self._elsewhere |= {point.key: point for point in others}
         return tuple(point for point in batch if point.key in mine)
 
     def _look_elsewhere(self) -> None:
-        """Nothing is left but what others claimed: wait for it, or take it over."""
-        done = self._store.finished(list(self._elsewhere))
+        """Wait for the points that others claimed, the only ones left, or take them over."""
+        done = self._store.statuses(list(self._elsewhere))
         if self._found(done):
             self._report()
         self._elsewhere = {k: p for k, p in self._elsewhere.items() if k not in done}
@@ -155,7 +155,7 @@ class Execution:
             self._batches = Batches([self._elsewhere.pop(key) for key in taken], self._group)
 
     def _found(self, stored: Mapping[str, str]) -> bool:
-        """Count rows that are in the store; whether there are new ones."""
+        """Count rows that are in the store; return whether there are new ones."""
         new = self._left & stored.keys()
         self._left -= new
         failed = sum(stored[key] == "failed" for key in new)
@@ -164,7 +164,7 @@ class Execution:
         return bool(new)
 
     def _rows(self, done: Done[Sequence[Point], list[Row]]) -> list[Row]:
-        """The rows of a batch, those of points that fail for good included."""
+        """Return the rows of a batch, those of points that fail for good included."""
         batch = tuple(done.argument)
         if done.error is None and {row.key for row in done.result} == {p.key for p in batch}:
             self._batches.came_back(batch, done.seconds)

@@ -25,7 +25,7 @@ _TOGETHER = " + "
 
 
 def record(row: Row, constraints: Sequence[Constraint] = ()) -> dict[str, Any]:
-    """A row as JSON.
+    """Return a row as JSON.
 
     Args:
         row: with or without figures.
@@ -36,7 +36,7 @@ def record(row: Row, constraints: Sequence[Constraint] = ()) -> dict[str, Any]:
 
 
 def columns(rows: Sequence[Row], constraints: Sequence[Constraint] = ()) -> dict[str, list[Any]]:
-    """A table: a column for each attribute of `Row`, ``feasible``, and each varied parameter.
+    """Return a table: a column per attribute of `Row`, ``feasible``, and per varied parameter.
 
     Args:
         rows: of the table, in this order.
@@ -51,7 +51,7 @@ def columns(rows: Sequence[Row], constraints: Sequence[Constraint] = ()) -> dict
 
 
 def _alike(values: list[Any]) -> list[Any]:
-    """Values of one type: text where they are of several, such as 65536 and "64K"."""
+    """Return values of one type: text where they are of several, such as 65536 and "64K"."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) < 2 or kinds == {int, float}:
         return values
@@ -59,7 +59,7 @@ def _alike(values: list[Any]) -> list[Any]:
 
 
 def as_pandas(rows: Sequence[Row], constraints: Sequence[Constraint] = ()) -> pandas.DataFrame:
-    """The table of `columns`, whole numbers that are not known as ``<NA>``.
+    """Return the table of `columns`, whole numbers that are not known as ``<NA>``.
 
     Args:
         rows, constraints: as for `columns`.
@@ -73,7 +73,7 @@ def as_pandas(rows: Sequence[Row], constraints: Sequence[Constraint] = ()) -> pa
 
 
 def write_csv(path: Path, rows: Sequence[Row], constraints: Sequence[Constraint] = ()) -> None:
-    """The table of `columns` as CSV with a line of names; empty where nothing is known.
+    """Write the table of `columns` as CSV with a header; empty where nothing is known.
 
     Args:
         path: of the file; it is there when all of it is.
@@ -91,7 +91,7 @@ def write_csv(path: Path, rows: Sequence[Row], constraints: Sequence[Constraint]
 
 
 def write_parquet(path: Path, rows: Sequence[Row], constraints: Sequence[Constraint] = ()) -> None:
-    """The table of `columns` as Parquet, with the types of the columns.
+    """Write the table of `columns` as Parquet, with the types of the columns.
 
     Args:
         path: of the file; it is there when all of it is.

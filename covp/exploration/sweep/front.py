@@ -8,25 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.base.pareto import front
-from covp.exploration.sweep.points import Row
-from covp.exploration.sweep.spec import GREATER_IS_BETTER
+from covp.exploration.sweep.points import FIGURES, Row
 
 
 def costs(rows: Sequence[Row], objectives: Sequence[str]) -> NDArray[np.float64]:
-    """(rows, objectives): what is to become small; infinite where a figure is not known.
+    """Return the costs to minimize, (rows, objectives); infinite where a figure is unknown.
 
     Args:
         rows: with or without figures.
         objectives: columns of `Row`.
     """
-    signs = np.array([-1.0 if name in GREATER_IS_BETTER else 1.0 for name in objectives])
+    signs = np.array([FIGURES[name].sign for name in objectives])
     given = [[getattr(row, name) for name in objectives] for row in rows]
     found = np.array(given, dtype=np.float64).reshape(len(rows), len(signs))  # None becomes NaN
     return np.where(np.isnan(found), np.inf, found * signs)
 
 
 def pareto_front(rows: Sequence[Row], objectives: Sequence[str]) -> list[int]:
-    """The numbers of the rows on the front, by model one front, in the order of the rows.
+    """Return the numbers of the rows on the front, by model one front, in the order of the rows.
 
     A row is on it where no other one of its model is as good in all objectives and better in one.
     A figure that is not known counts as the worst; rows that have none are on no front.

@@ -56,7 +56,7 @@ class Lock(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """Name of the resource in errors."""
         return f"the right to write {self._path}"
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class Lock(Owned):
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process of this machine has the right to write a file."""
+    """Return whether a process of this machine holds the right to write a file."""
     try:
         handle = os.open(_beside(path), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

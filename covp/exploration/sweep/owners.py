@@ -1,4 +1,4 @@
-"""Which set-ups and platforms have a sweep's parameters; names and values are checked here."""
+"""Find the set-ups and platforms that have a sweep's parameters; check names and values."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _OF_ALL = ("clock_hz", "core", "timing")
 
 
 @contextmanager
-def located(where: str, name: str = "") -> Iterator[None]:
-    """Errors of covp as those of the sweep's file; ``where`` begins them.
+def locate_errors(where: str, name: str = "") -> Iterator[None]:
+    """Turn errors of covp into those of the sweep's file; ``where`` begins them.
 
     Where they begin with the ``name`` of a parameter, that is dropped.
     """
@@ -48,7 +48,7 @@ class Owners:
 
     @staticmethod
     def of(spec: Spec, where: str) -> Owners:
-        """Of a sweep.
+        """Return the owners of a sweep's parameters.
 
         Args:
             spec: the sweep.
@@ -60,14 +60,14 @@ class Owners:
         """
         boards, setups = {}, {}
         for position, platform in enumerate(spec.platforms):
-            with located(f"{where}platforms[{position}]: "):
+            with locate_errors(f"{where}platforms[{position}]: "):
                 boards[platform] = load_platform(platform)
         for position, setup in enumerate(spec.accelerators):
-            with located(f"{where}accelerators[{position}]: "):
+            with locate_errors(f"{where}accelerators[{position}]: "):
                 setups[setup] = find_backends(setup)
         names: dict[tuple[str, Setup], set[str]] = {key: set() for key in product(boards, setups)}
         for key, name, values in _given(spec):
-            with located(f"{where}{key}: ", name):
+            with locate_errors(f"{where}{key}: ", name):
                 for owner in _owners(name, boards, setups):
                     names[owner].add(name)
                 _check(name, values, boards, setups)
@@ -75,7 +75,7 @@ class Owners:
 
 
 def _given(spec: Spec) -> Iterator[tuple[str, str, tuple[Value, ...]]]:
-    """Key in the file, name and values of each parameter."""
+    """Yield key in the file, name and values of each parameter."""
     for name, values in spec.axes().items():
         yield f"vary.{name}", name, values
     for position, entry in enumerate(spec.points):
@@ -86,7 +86,7 @@ def _given(spec: Spec) -> Iterator[tuple[str, str, tuple[Value, ...]]]:
 def _owners(
     name: str, boards: Mapping[str, Platform], setups: Mapping[Setup, list[AcceleratorBackend]]
 ) -> list[tuple[str, Setup]]:
-    """Those that have a parameter. Raises UsageError: none has."""
+    """Return the owners of a parameter. Raises UsageError: there are none."""
     owner, _, parameter = name.partition(".")
     if owner == PLATFORM:
         found = [key for key in product(boards, setups) if _has(boards[key[0]], parameter)]
@@ -124,7 +124,7 @@ def _check(
     boards: Mapping[str, Platform],
     setups: Mapping[Setup, list[AcceleratorBackend]],
 ) -> None:
-    """Raises CovpError: an owner does not allow one of the values."""
+    """Raise CovpError if an owner does not allow one of the values."""
     owner, _, parameter = name.partition(".")
     for value in values:
         if owner == PLATFORM:

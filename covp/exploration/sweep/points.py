@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from covp.accelerator.parameters import Value
+from covp.base.figure import Figure, figures_in
 from covp.base.request import EVERY_MATCH, BuildOptions
 from covp.evaluation.data import Data
 
@@ -44,7 +45,7 @@ class Point:
     key: str = ""
 
     def like(self, vary: tuple[tuple[str, Value], ...]) -> Point:
-        """The point with these values alone; nothing that has a row."""
+        """Return the point with these values alone, without what has a row."""
         return replace(self, vary=vary, key="")
 
     @property
@@ -53,7 +54,7 @@ class Point:
         return dict(self.vary)
 
     def row(self, figures: Mapping[str, Any]) -> Row:
-        """A row of the point.
+        """Return a row of the point.
 
         Args:
             figures: the columns of `Row` that do not follow from the point.
@@ -117,19 +118,21 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok", "failed"] = "ok"
     reason: str | None = None
     how: Literal["run", "retimed"] | None = None
-    instructions: int | None = None
-    cycles: int | None = None
-    seconds: float | None = None
-    waiting: int | None = None
-    energy_j: float | None = None
-    area_um2: float | None = None
-    flash_bytes: int | None = None
-    ram_bytes: int | None = None
-    arena_bytes: int | None = None
-    mac_coverage: float | None = None
+    instructions: Annotated[int | None, Figure("Instructions", rank=9)] = None
+    cycles: Annotated[int | None, Figure("Cycles", kind="estimated", rank=1)] = None
+    seconds: Annotated[float | None, Figure("Time", "s", "estimated", rank=2)] = None
+    waiting: Annotated[int | None, Figure("Waiting", "cycles", "estimated")] = None
+    energy_j: Annotated[float | None, Figure("Energy", "J", "estimated", rank=3)] = None
+    area_um2: Annotated[float | None, Figure("Area of units", "µm²", "estimated", rank=4)] = None
+    flash_bytes: Annotated[int | None, Figure("Flash", "bytes", rank=5)] = None
+    ram_bytes: Annotated[int | None, Figure("RAM", "bytes", rank=6)] = None
+    arena_bytes: Annotated[int | None, Figure("Arena", "bytes")] = None
+    mac_coverage: Annotated[float | None, Figure("MACs on accelerators", better="more", rank=8)] = (
+        None
+    )
     matches_reference: bool | None = None
-    accuracy: float | None = None
-    mean_error: float | None = None
+    accuracy: Annotated[float | None, Figure("Accuracy", better="more", rank=7)] = None
+    mean_error: Annotated[float | None, Figure("Mean error")] = None
     cycles_model: str | None = None
     cycles_error: float | None = None
     model_source: str | None = None
@@ -137,5 +140,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_ok(self) -> bool:
-        """Whether there are figures."""
+        """True if there are figures."""
         return self.status == "ok"
+
+
+FIGURES: Mapping[str, Figure] = figures_in(Row)
+"""The columns of a row that a search can improve and a constraint can limit."""

@@ -24,7 +24,7 @@ class Range(
     log: Annotated[bool, Meta(description="Equal ratios instead of equal differences.")] = False
 
     def values(self) -> tuple[int | float, ...]:
-        """In order, each once.
+        """Return the values in order, each once.
 
         Raises:
             ValueError: equal ratios from or to 0 or less.
@@ -43,7 +43,7 @@ class Range(
 
 
 def values_of(given: tuple[Value, ...] | Range) -> tuple[Value, ...]:
-    """The values of a parameter, each once. Raises ValueError: the range has none."""
+    """Return the values of a parameter, each once. Raises ValueError: the range has none."""
     if isinstance(given, Range):
         return given.values()
     # 1 and True are equal, and different values

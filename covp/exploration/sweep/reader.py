@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
@@ -16,15 +16,16 @@ from covp.base.yaml_files import read_yaml
 from covp.chip.cores import is_core_path, timing_file
 from covp.errors import UsageError, near_misses
 from covp.exploration.sweep.constraints import Constraint
+from covp.exploration.sweep.points import FIGURES
 from covp.exploration.sweep.ranges import values_of
-from covp.exploration.sweep.spec import Figure, Samples, Spec
+from covp.exploration.sweep.spec import Samples, Spec
 
 _LONGEST = 300
 _NUMBER = re.compile(r"[+-]?\d[\d_]*(\.\d*)?([eE][+-]?\d+)?")
 
 
 def read_spec(path: str | Path) -> Spec:
-    """A sweep's file; its paths become absolute.
+    """Return a sweep's file; its paths become absolute.
 
     Raises:
         UsageError: with the file, the key and the reason.
@@ -35,7 +36,7 @@ def read_spec(path: str | Path) -> Spec:
 
 
 def make_spec(content: Any, where: str = "", folder: Path | None = None) -> Spec:
-    """A sweep from what its file holds.
+    """Return a sweep from what its file holds.
 
     Args:
         content: the mapping.
@@ -59,7 +60,7 @@ def make_spec(content: Any, where: str = "", folder: Path | None = None) -> Spec
 
 
 def _as_meant(content: Mapping[str, Any]) -> dict[str, Any]:
-    """With numbers where YAML 1.1 has texts, such as 100e6, and the key `on`, its word for true."""
+    """Return the content with YAML 1.1's misreadings undone: texts like 100e6, the key `on`."""
     found = dict(content)
     if isinstance(found.get("data"), Mapping):
         found["data"] = {"on" if key is True else key: v for key, v in found["data"].items()}
@@ -79,18 +80,18 @@ def _as_meant(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """Text that is a number as one, and whole floats as integers."""
+    """Return text that is a number as one, and whole floats as integers."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = float(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _problems(spec: Spec) -> Iterator[str]:
-    """The broken rules that types cannot express, as "key: reason"."""
+    """Yield the broken rules that types cannot express, as "key: reason"."""
     search = spec.search
     for position, text in enumerate(spec.constraints):
         try:
-            Constraint.read(text, get_args(Figure))
+            Constraint.read(text, FIGURES)
         except ValueError as error:
             yield f"constraints[{position}]: {error}"
     for name, given in spec.vary.items():
@@ -124,7 +125,7 @@ def _problems(spec: Spec) -> Iterator[str]:
 
 
 def _absolute(spec: Spec, folder: Path) -> Spec:
-    """With absolute paths, so that it means the same everywhere."""
+    """Return a sweep with absolute paths, so that it means the same everywhere."""
     return msgspec.structs.replace(
         spec,
         models=tuple(_model_at(folder, model) for model in spec.models),
@@ -147,24 +148,24 @@ def _absolute(spec: Spec, folder: Path) -> Spec:
 
 
 def _samples_at(folder: Path, data: Samples) -> Samples:
-    def placed(files: str | dict[str, str]) -> str | dict[str, str]:
+    def place(files: str | dict[str, str]) -> str | dict[str, str]:
         if isinstance(files, str):
             return str(folder / files)
         return {_model_at(folder, model): str(folder / file) for model, file in files.items()}
 
-    labels = None if data.labels is None else placed(data.labels)
-    return msgspec.structs.replace(data, samples=placed(data.samples), labels=labels)
+    labels = None if data.labels is None else place(data.labels)
+    return msgspec.structs.replace(data, samples=place(data.samples), labels=labels)
 
 
 def _model_at(folder: Path, model: str) -> str:
-    """As `covp.graph.models.find_model` decides what is a path."""
+    """Return a model, in the folder if `covp.graph.models.find_model` takes it for a path."""
     path = Path(model)
     is_path = path.suffix or len(path.parts) > 1 or (folder / path).is_file()
     return str(folder / path) if is_path else model
 
 
 def _platform_at(folder: Path, platform: str) -> str:
-    """As `covp.chip.platform_file.load_platform` decides what is a path."""
+    """Return a platform, in the folder if `load_platform` takes it for a path."""
     is_path = platform.endswith((".yaml", ".yml")) or "/" in platform
     return str(folder / platform) if is_path else platform
 
@@ -178,7 +179,7 @@ def _value_at(folder: Path, name: str, value: Value) -> Value:
 
 
 def _wrong_axis(content: Mapping[str, Any]) -> str:
-    """The key of the first parameter whose values are no values; msgspec does not name it."""
+    """Return the key of the first parameter with invalid values; msgspec does not name it."""
     kind = next(field.type for field in msgspec.structs.fields(Spec) if field.name == "vary")
     axes = content.get("vary")
     for name, values in axes.items() if isinstance(axes, Mapping) else ():

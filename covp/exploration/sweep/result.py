@@ -54,7 +54,7 @@ class SweepResult:
 
     @cached_property
     def front(self) -> list[Row]:
-        """Of each model the feasible rows that no other one beats in all objectives.
+        """Feasible rows of each model that no other row beats in all objectives.
 
         Without objectives in the sweep, those of the fewest cycles.
         """
@@ -63,11 +63,11 @@ class SweepResult:
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """What the front is of."""
+        """Columns that the front is over."""
         return self.spec.search.objectives or ("cycles",)
 
     def record(self) -> dict[str, Any]:
-        """The JSON document ``covp.sweep/1`` of docs/json.md."""
+        """Return the JSON document ``covp.sweep/1`` of docs/json.md."""
         limits = self.spec.limits
         front = {row.key for row in self.front}
         return {
@@ -78,15 +78,15 @@ class SweepResult:
         }
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A data frame, see `covp.exploration.sweep.export.as_pandas`."""
+        """Return a data frame, see `covp.exploration.sweep.export.as_pandas`."""
         return as_pandas(self.rows, self.spec.limits)
 
     def to_csv(self, path: str | Path) -> None:
-        """A CSV file, see `covp.exploration.sweep.export.write_csv`."""
+        """Write a CSV file, see `covp.exploration.sweep.export.write_csv`."""
         write_csv(Path(path), self.rows, self.spec.limits)
 
     def to_parquet(self, path: str | Path) -> None:
-        """A Parquet file, see `covp.exploration.sweep.export.write_parquet`."""
+        """Write a Parquet file, see `covp.exploration.sweep.export.write_parquet`."""
         write_parquet(Path(path), self.rows, self.spec.limits)
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,4 @@
-"""`recorded`: one design, built and run; its figures, and its trace where others are retimed."""
+"""`build_and_run`: one design, its figures, and its trace where others are retimed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Recorded:
 
 
 def timing_only(point: Point) -> frozenset[str]:
-    """The varied parameters of a point that change nothing but how long its program takes.
+    """Return the varied parameters of a point that change nothing but how long its program takes.
 
     `platform.core` is none of them: a program is compiled for its core.
     """
@@ -62,8 +62,8 @@ def _timing_only(content: str, platform: str, accelerators: tuple[str, ...]) -> 
     )
 
 
-def recorded(point: Point, with_trace: bool) -> Recorded:
-    """A design, built and run.
+def build_and_run(point: Point, with_trace: bool) -> Recorded:
+    """Return a design, built and run.
 
     Args:
         point: with all of its values.
@@ -100,19 +100,19 @@ def _build(point: Point) -> Build:
 
 
 def _files(point: Point) -> str:
-    """What the files of a model and its samples hold now."""
+    """Return the key of the present content of the files of a model and its samples."""
     return content_key(model_content(point.model), data_content(point.data))
 
 
 @functools.lru_cache(maxsize=4)
 def _model(name: str, seed: int, files: str) -> tuple[Graph, Sample]:
-    """A model with random inputs and the reference's outputs; computed once for all its points."""
+    """Return a model with random inputs and the reference's outputs; cached for all its points."""
     graph = load_model(name)
     return graph, Sample.random(graph, seed)
 
 
 def figures_of(result: Evaluation, point: Point) -> dict[str, Any]:
-    """The figures of the row of a point that ran.
+    """Return the figures of the row of a point that ran.
 
     Args:
         result: of the run.
@@ -139,7 +139,7 @@ def figures_of(result: Evaluation, point: Point) -> dict[str, Any]:
 
 
 def _accuracy(made: Build, point: Point) -> dict[str, float | None]:
-    """Over the samples of a point; nothing without any."""
+    """Return the accuracy over the samples of a point; empty without samples."""
     if point.data is None:
         return {}
     if point.data.on == "reference":
@@ -151,11 +151,11 @@ def _accuracy(made: Build, point: Point) -> dict[str, float | None]:
 
 
 _scores: dict[str, Scores] = {}
-"""Of the reference, by the content of model and data."""
+"""Scores of the reference, by the content of model and data."""
 
 
 def _by_reference(made: Build, data: Data, files: str) -> Scores:
-    """Computed once for all designs of a model: the reference knows nothing of them."""
+    """Return the scores of the reference, computed once for all designs of a model."""
     if files not in _scores:
         _scores[files] = accuracy_of(made, data).scores
     return _scores[files]

@@ -18,9 +18,9 @@ from covp.errors import UsageError
 from covp.exploration.sweep.batches import binary
 from covp.exploration.sweep.constraints import Constraint
 from covp.exploration.sweep.execute import Execution, Tell, Workers, silent
-from covp.exploration.sweep.points import Point, Row
+from covp.exploration.sweep.points import FIGURES, Point, Row
 from covp.exploration.sweep.space import Space
-from covp.exploration.sweep.spec import GREATER_IS_BETTER, Search
+from covp.exploration.sweep.spec import Search
 from covp.exploration.sweep.store import Store
 
 _BATCH = 10
@@ -30,22 +30,22 @@ _REPEATED = 3
 _NEAR = 3
 """Designs of a batch that are neighbours of the front known so far."""
 _POPULATION = 30
-"""Of the genetic samplers: some ten generations of three hundred designs."""
+"""Population of the genetic samplers: some ten generations of three hundred designs."""
 _TRIES = 200
 """Random designs of which one should be new."""
 _POINTS = 300
-"""Of a search that does not say how many."""
+"""Default number of points of a search."""
 
 
 class Designs(Protocol):
-    """What is searched; a `Space` is one."""
+    """A searchable set of designs, such as a `Space`."""
 
     @property
     def dimensions(self) -> dict[str, tuple[Any, ...]]:
         """The choices by name."""
 
     def choose(self, choices: Mapping[str, Any]) -> Point:
-        """The design of a choice for each name."""
+        """Return the design of a choice for each name."""
 
 
 class Searcher:
@@ -75,7 +75,8 @@ class Searcher:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._study = optuna.create_study(
             directions=[
-                "maximize" if name in GREATER_IS_BETTER else "minimize" for name in self._objectives
+                "maximize" if FIGURES[name].better == "more" else "minimize"
+                for name in self._objectives
             ],
             sampler=_sampler(how),
         )
@@ -84,7 +85,7 @@ class Searcher:
             self._study.enqueue_trial(places)
 
     def ask(self, count: int) -> list[Point]:
-        """New designs, each once; fewer where there are no more."""
+        """Return new designs, each once; fewer where there are no more."""
         found: list[Point] = []
         repeated = 0
         for places in self._near()[:_NEAR]:
@@ -109,7 +110,7 @@ class Searcher:
         return found
 
     def tell(self, rows: Sequence[Row]) -> None:
-        """The rows of the designs that were suggested, in their order."""
+        """Take the rows of the designs that were suggested, in their order."""
         for row in rows:
             trial = self._waiting.pop(row.key)
             values = [getattr(row, name) for name in self._objectives]
@@ -126,7 +127,7 @@ class Searcher:
         )
 
     def _first(self) -> list[dict[str, int]]:
-        """The start: the ends of each dimension from one corner, then designs that fill the space.
+        """Return the start: the ends of each dimension from one corner, then space-filling designs.
 
         A Latin hypercube: each dimension's values come equally often.
         """
@@ -144,7 +145,7 @@ class Searcher:
         ]
 
     def _near(self) -> list[dict[str, int]]:
-        """The neighbours of the front that were not suggested, in any order."""
+        """Return the neighbours of the front that were not suggested, in any order."""
         if self._by_chance:
             return []
         near = [
@@ -158,7 +159,7 @@ class Searcher:
         return [places for places in near if self._is_new(places)]
 
     def _unknown(self) -> dict[str, int] | None:
-        """A design that was not suggested, near the front where there is one; None: there is
+        """Return a design that was not suggested, near the front where there is one; None: there is
         hardly one."""
         anywhere = (
             {name: self._random.randrange(len(self._choices[name])) for name in self._free}
@@ -211,25 +212,29 @@ def search(
 
 
 def _check(rows: Sequence[Row], how: Search) -> None:
-    """Raises UsageError: an objective is known of no design."""
+    """Raise UsageError if an objective is known of no design."""
     good = [row for row in rows if row.is_ok]
     for name in how.objectives:
         if good and all(getattr(row, name) is None for row in good):
             raise UsageError(
-                f"search.objectives: {name} is not known of any design, such as {good[0].model} on "
-                f"{good[0].platform}; leave it away, or take what has that figure"
+                f"search.objectives: {name} is not known for any design, such as {good[0].model} "
+                f"on {good[0].platform}; omit it, or choose a platform that reports it"
             )
 
 
 def _in_order(choices: Sequence[Any]) -> tuple[Any, ...]:
-    """Choices, numbers by size: what lies close together is alike."""
+    """Return choices, numbers by size: what lies close together is alike."""
     if all(isinstance(choice, (int, float)) for choice in choices):
         return tuple(sorted(choices))
     return tuple(choices)
 
 
+def _direction(name: str) -> str:
+    return "maximize" if FIGURES[name].better == "more" else "minimize"
+
+
 def _sampler(how: Search) -> Any:
-    """Optuna's sampler of a name. Raises UsageError: a package that it needs is missing."""
+    """Return Optuna's sampler of a name. Raises UsageError: a package is missing."""
     samplers: Any = optuna.samplers
     if how.sampler == "random":
         return samplers.RandomSampler(seed=how.seed)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def sources(classes: Iterable[type]) -> list[bytes]:
-    """The files of classes and of what these import from beside themselves, by content.
+    """Return the files of classes and of what these import from beside themselves, by content.
 
     Args:
         classes: with all their bases. What covp, Python and other packages bring is left out.
@@ -21,12 +21,12 @@ def sources(classes: Iterable[type]) -> list[bytes]:
         file, root = waiting.pop()
         if file not in found:
             found[file] = file.read_bytes()
-            waiting += [(other, root) for other in _imported(file, found[file], root)]
+            waiting += [(other, root) for other in _find_imports(file, found[file], root)]
     return sorted(found.values())
 
 
 def _place(base: type) -> Iterator[tuple[Path, Path]]:
-    """The file of a user's class, and the folder that its imports are searched from."""
+    """Yield the file of a user's class, and the folder that its imports are searched from."""
     name = base.__module__
     package = name.partition(".")[0]
     is_file = ".file_" in name  # of `covp.base.plugins`
@@ -43,8 +43,8 @@ def _place(base: type) -> Iterator[tuple[Path, Path]]:
     yield file, file.parents[depth]
 
 
-def _imported(file: Path, text: bytes, root: Path) -> Iterator[Path]:
-    """The files below ``root`` that a file imports."""
+def _find_imports(file: Path, text: bytes, root: Path) -> Iterator[Path]:
+    """Yield the files below ``root`` that a file imports."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [root.joinpath(*alias.name.split(".")) for alias in node.names]

@@ -16,14 +16,14 @@ from covp.base.request import EVERY_MATCH, BuildOptions, change_options
 from covp.evaluation.data import Data
 from covp.evaluation.data.accuracy import demand_labels
 from covp.exploration.sweep.content import design_content, point_key
-from covp.exploration.sweep.owners import Owners, Setup, located
+from covp.exploration.sweep.owners import Owners, Setup, locate_errors
 from covp.exploration.sweep.points import Point
 from covp.exploration.sweep.spec import Spec
 from covp.graph.models import find_model
 
 Values = tuple[tuple[str, Value], ...]
 _OPTIONS = ("toolchain", "optimize")
-"""Of a build, that a sweep varies."""
+"""Build options that a sweep varies."""
 FIRST_DIMENSIONS = ("model", "platform", *_OPTIONS, "accelerators")
 
 
@@ -50,19 +50,19 @@ class Combination:
 
     @property
     def choice(self) -> tuple[Any, ...]:
-        """What is chosen in each of `FIRST_DIMENSIONS`."""
+        """Choice in each of `FIRST_DIMENSIONS`."""
         options = (getattr(self.options, name) for name in _OPTIONS)
         return self.model, self.platform, *options, self.accelerators
 
     @cached_property
     def size(self) -> int:
-        """How many designs."""
+        """Number of designs."""
         if self.listed is not None:
             return len(self.listed)
         return math.prod(len(values) for _, values in self.axes)
 
     def point(self, number: int) -> Point:
-        """A design by its number, 0 to `size` - 1; the last axis changes first."""
+        """Return a design by its number, 0 to `size` - 1; the last axis changes first."""
         if self.listed is not None:
             return self.at(self.listed[number])
         values: list[tuple[str, Value]] = []
@@ -72,7 +72,7 @@ class Combination:
         return self.at(tuple(reversed(values)))
 
     def at(self, values: Values) -> Point:
-        """The design with these parameters, by name."""
+        """Return the design with these parameters, by name."""
         return Point(
             self.model,
             self.platform,
@@ -107,7 +107,7 @@ class Space:
         return self._ends[-1] if self._ends else 0
 
     def point(self, number: int) -> Point:
-        """A design by its number, 0 to ``len(space) - 1``."""
+        """Return a design by its number, 0 to ``len(space) - 1``."""
         place = bisect_right(self._ends, number)
         return self.combinations[place].point(number - (self._ends[place - 1] if place else 0))
 
@@ -116,7 +116,7 @@ class Space:
 
     @property
     def dimensions(self) -> dict[str, tuple[Any, ...]]:
-        """What a search chooses from: `FIRST_DIMENSIONS` and the parameters, with the choices."""
+        """Choices by dimension of a search: `FIRST_DIMENSIONS` and the parameters."""
         spec = self.spec
         first = (
             spec.models, spec.platforms, spec.toolchains, spec.optimize, spec.accelerators
@@ -124,7 +124,7 @@ class Space:
         return {**dict(zip(FIRST_DIMENSIONS, first, strict=True)), **spec.axes()}
 
     def choose(self, choices: Mapping[str, Any]) -> Point:
-        """The design of a choice in each of the `dimensions`.
+        """Return the design of a choice in each of the `dimensions`.
 
         Parameters that the set-up or the platform does not have are left out, so that several
         choices may be one design.
@@ -134,7 +134,7 @@ class Space:
 
 
 def expand(spec: Spec, where: str = "") -> list[Point]:
-    """The designs that a sweep evaluates, each once; none for Optuna, which asks one by one.
+    """Return the designs that a sweep evaluates, each once; none for Optuna, which asks one by one.
 
     Args:
         spec: of the sweep.
@@ -147,7 +147,7 @@ def expand(spec: Spec, where: str = "") -> list[Point]:
 
 
 def designs(space: Space) -> list[Point]:
-    """As `expand`, of a space."""
+    """Return the designs of a space that are evaluated, as `expand` does for a sweep."""
     search = space.spec.search
     if search.kind == "optuna":
         return []
@@ -161,11 +161,11 @@ def designs(space: Space) -> list[Point]:
 
 def _combinations(spec: Spec, where: str) -> list[Combination]:
     for position, model in enumerate(spec.models):
-        with located(f"{where}models[{position}]: "):
+        with locate_errors(f"{where}models[{position}]: "):
             graph = find_model(model).load()
         data = spec.data.of(model) if spec.data else None
         if data is not None:
-            with located(f"{where}data: {model}: "):
+            with locate_errors(f"{where}data: {model}: "):
                 demand_labels(data, graph)
     owners = Owners.of(spec, where)
     chosen = product(dict.fromkeys(spec.toolchains), dict.fromkeys(spec.optimize))
@@ -187,7 +187,7 @@ def _combination(
 ) -> Combination:
     mine = owners.names[platform, setup]
     data = spec.data.of(model) if spec.data else None
-    with located(where):
+    with locate_errors(where):
         content = design_content(
             model,
             owners.boards[platform],

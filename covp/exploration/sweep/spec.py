@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -14,21 +14,20 @@ from covp.base.request import Objective, Toolchain
 from covp.evaluation.data import Data
 from covp.evaluation.data.quality import Place
 from covp.exploration.sweep.constraints import Constraint
+from covp.exploration.sweep.points import FIGURES
 from covp.exploration.sweep.ranges import Range, values_of
 
 Kind = Literal["grid", "list", "random", "optuna"]
 Sampler = Literal["nsga2", "nsga3", "tpe", "gp", "random"]
-Figure = Literal[
-    "instructions", "cycles", "seconds", "waiting", "energy_j", "area_um2",
-    "flash_bytes", "ram_bytes", "arena_bytes", "mac_coverage", "accuracy", "mean_error",
-]  # fmt: skip
-"""The columns that a search can improve and a constraint can limit."""
-GREATER_IS_BETTER = frozenset({"mac_coverage", "accuracy"})
+if TYPE_CHECKING:
+    FigureName = str
+else:
+    FigureName = Literal[tuple(FIGURES)]
 _Names = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
 class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which designs of the space are evaluated."""
+    """Selection of the designs of the space that are evaluated."""
 
     kind: Annotated[
         Kind,
@@ -39,17 +38,17 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     ] = "grid"
     points: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="How many designs (random; optuna: of each model)."),
+        Meta(description="Number of designs (random; optuna: of each model)."),
     ] = None
-    seed: Annotated[int, Meta(ge=0, description="Of the choice (random, optuna).")] = 0
+    seed: Annotated[int, Meta(ge=0, description="Seed of the choice (random, optuna).")] = 0
     objectives: Annotated[
-        tuple[Figure, ...],
+        tuple[FigureName, ...],
         Meta(
             description="Columns to improve: mac_coverage and accuracy upwards, all others "
             "downwards. The Pareto front is of them."
         ),
     ] = ()
-    sampler: Annotated[Sampler, Meta(description="Of Optuna.")] = "nsga2"
+    sampler: Annotated[Sampler, Meta(description="Sampler of Optuna.")] = "nsga2"
 
 
 class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -62,7 +61,7 @@ class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     labels: Annotated[
         str | dict[str, str] | None,
         Meta(
-            description="What is right for each sample; or one file for each model. Folders of "
+            description="Ground truth per sample; or one file for each model. Folders of "
             "MLPerf Tiny's runner have their own."
         ),
     ] = None
@@ -78,7 +77,7 @@ class Samples(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     ] = None
 
     def of(self, model: str) -> Data | None:
-        """Those of a model; None: it has none."""
+        """Return the samples of a model; None: it has none."""
         samples, labels = (
             each.get(model) if isinstance(each, dict) else each
             for each in (self.samples, self.labels)
@@ -124,26 +123,26 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     ] = ()
     constraints: Annotated[
         tuple[str, ...],
-        Meta(description="Such as `ram_bytes <= 256K`; what breaks one is not feasible."),
+        Meta(description="Limits such as `ram_bytes <= 256K`; designs beyond are infeasible."),
     ] = ()
     search: Search = Search()
     data: Annotated[
-        Samples | None, Meta(description="What the columns accuracy and mean_error are found on.")
+        Samples | None, Meta(description="Samples for the columns accuracy and mean_error.")
     ] = None
-    seed: Annotated[int, Meta(ge=0, description="Of the random inputs.")] = 0
+    seed: Annotated[int, Meta(ge=0, description="Seed of the random inputs.")] = 0
 
     @property
     def limits(self) -> tuple[Constraint, ...]:
         """The constraints, read."""
-        return tuple(Constraint.read(text, get_args(Figure)) for text in self.constraints)
+        return tuple(Constraint.read(text, FIGURES) for text in self.constraints)
 
     def axes(self) -> dict[str, tuple[Value, ...]]:
-        """The values of each varied parameter, without repetition, by its name."""
+        """Return the values of each varied parameter, without repetition, by its name."""
         return {name: values_of(given) for name, given in sorted(self.vary.items())}
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the file, for editors."""
+    """Return the JSON Schema of the file, for editors."""
     draft = "https://json-schema.org/draft/2020-12/schema"
     found: dict[str, Any] = json.loads(msgspec.json.encode(msgspec.json.schema(Spec)))
     return {"$schema": draft, "title": "covp sweep", **found}

@@ -1,4 +1,4 @@
-"""How far a sweep is: `Progress` while it runs, `read_status` from its store at any time."""
+"""Progress of a sweep: `Progress` while it runs, `read_status` from its store at any time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from covp.exploration.sweep.database import reading
+from covp.exploration.sweep.database import open_to_read
 from covp.exploration.sweep.lock import is_held
 from covp.exploration.sweep.store import read_rows
 from covp.exploration.sweep.tables import LEASE, coordinators, now, rows
@@ -22,7 +22,7 @@ _WINDOW = 60.0
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a sweep is.
+    """Progress of a sweep.
 
     Attributes:
         done: points with figures.
@@ -54,7 +54,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Status(Progress):
-    """How far a stored sweep is.
+    """Progress of a stored sweep.
 
     Attributes:
         running: "HOST:PID" of the processes that coordinate it now.
@@ -65,7 +65,7 @@ class Status(Progress):
     damaged: int = 0
 
     def record(self) -> dict[str, Any]:
-        """As JSON: the attributes by name, and `seconds_left`."""
+        """Return the attributes by name, and `seconds_left`, as JSON."""
         return {**asdict(self), "running": list(self.running), "seconds_left": self.seconds_left}
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class Rate:
         self._counts = deque([(time.monotonic(), 0)])
 
     def count(self, points: int) -> None:
-        """Points that are done now."""
+        """Count points that are done now."""
         moment = time.monotonic()
         self._counts.append((moment, self._counts[-1][1] + points))
         while len(self._counts) > 2 and moment - self._counts[0][0] > _WINDOW:
@@ -96,7 +96,7 @@ class Rate:
 
 
 def read_status(where: str | Path) -> Status:
-    """How far the sweep in a store is, whether or not it runs.
+    """Return the progress of the sweep in a store, whether or not it runs.
 
     Args:
         where: path or URL, as of `covp.exploration.sweep.store.Store`.
@@ -105,7 +105,7 @@ def read_status(where: str | Path) -> Status:
         UsageError: there is no such store.
         CovpError: it cannot be read.
     """
-    with reading(where) as (connection, location):
+    with open_to_read(where) as (connection, location):
         return _status(connection, location.file)
 
 
@@ -128,7 +128,7 @@ def _status(connection: sql.Connection, file: Path | None) -> Status:
 
 
 def _is_alive(session: Any, moment: float, file: Path | None) -> bool:
-    """Whether a coordinator still works: its heartbeat, and here, whether its process lives."""
+    """Return whether a coordinator still works, by its heartbeat and, on this host, its lock."""
     if session.ended or moment - session.heartbeat > LEASE:
         return False
     if file is not None and session.host == socket.gethostname():
@@ -137,7 +137,7 @@ def _is_alive(session: Any, moment: float, file: Path | None) -> bool:
 
 
 def _rate(connection: sql.Connection, started: float, moment: float) -> float | None:
-    """Points per second within the last minute of a session."""
+    """Return points per second within the last minute of a session."""
     since = max(started, moment - _WINDOW)
     late = sql.select(sql.func.count()).where(rows.c.finished > since)
     count: int = connection.scalar(late) or 0
@@ -145,7 +145,7 @@ def _rate(connection: sql.Connection, started: float, moment: float) -> float | 
 
 
 def duration(seconds: float) -> str:
-    """Such as "12 s", "3 min 20 s" or "2 h 5 min"."""
+    """Return a duration as text, such as "12 s", "3 min 20 s" or "2 h 5 min"."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

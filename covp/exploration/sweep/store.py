@@ -25,10 +25,10 @@ from covp.exploration.sweep.database import (
     Location,
     demand_whole,
     locate,
-    opened,
+    open_engine,
+    open_to_read,
     patiently,
-    reading,
-    told,
+    report_errors,
 )
 from covp.exploration.sweep.lock import Lock
 from covp.exploration.sweep.points import Row
@@ -67,7 +67,7 @@ class Store(Owned):
         self._lock = Lock(self.location.file) if self.location.file else None
         self._me = uuid.uuid4().hex
         self._insert: Any = sqlite.insert if self.location.file else postgresql.insert
-        self._engine = opened(self.location)
+        self._engine = open_engine(self.location)
         self._closed = False
         self._identity: tuple[int, int] | None = None
         try:
@@ -79,11 +79,11 @@ class Store(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """Name of the resource in errors."""
         return f"the store {self.location}"
 
     def _prepare(self) -> None:
-        with self._begun() as connection:
+        with self._begin() as connection:
             try:
                 demand_whole(connection, self.location)
             except CovpError as error:
@@ -118,7 +118,7 @@ class Store(Owned):
         """
 
         def write() -> None:
-            with self._begun() as connection:
+            with self._begin() as connection:
                 time = connection.scalar(sql.select(now(connection)))
                 state = {"heartbeat": time, "left": left, "ended": False}
                 new = {"id": self._me, "host": socket.gethostname(), "pid": os.getpid()}
@@ -132,7 +132,7 @@ class Store(Owned):
         """Say that this process is still there; well more often than once per `LEASE`."""
 
         def write() -> None:
-            with self._begun() as connection:
+            with self._begin() as connection:
                 mine = coordinators.c.id == self._me
                 time = now(connection)
                 connection.execute(sql.update(coordinators).where(mine).values(heartbeat=time))
@@ -140,16 +140,16 @@ class Store(Owned):
         patiently(write)
 
     def claim(self, keys: Sequence[str]) -> set[str]:
-        """Those of some keys that this coordinator shall work on.
+        """Claim keys for this coordinator; return those that it shall work on.
 
         Not those that have a row, and not those that another one has claimed that is alive.
         """
         if self._lock is not None:  # the only one
-            return set(keys) - self.finished(keys).keys()
+            return set(keys) - self.statuses(keys).keys()
         wanted = sorted(set(keys))  # in one order everywhere: no two wait for each other
 
         def write() -> set[str]:
-            with self._begun() as connection:
+            with self._begin() as connection:
                 self._claim(connection, wanted)
                 held = _among(connection, claims.c.key, wanted, claims.c.owner == self._me)
                 done = _among(connection, rows.c.key, sorted(held))
@@ -190,7 +190,7 @@ class Store(Owned):
         """
 
         def write() -> None:
-            with self._begun() as connection:
+            with self._begin() as connection:
                 time = connection.scalar(sql.select(now(connection)))
                 self._upsert(connection, [{**from_row(row), "finished": time} for row in found])
                 if self._lock is None:
@@ -211,19 +211,19 @@ class Store(Owned):
         )
         connection.execute(statement, sorted(values, key=lambda value: str(value["key"])))
 
-    def finished(self, keys: Sequence[str]) -> dict[str, str]:
-        """Those of some keys that have a row, with its status, "ok" or "failed"."""
+    def statuses(self, keys: Sequence[str]) -> dict[str, str]:
+        """Return the keys that have a row, with its status, "ok" or "failed"."""
         return {row.key: row.status for row in self.rows(keys)}
 
     def forget_failed(self, keys: Sequence[str]) -> None:
         """Remove the failed ones among the rows of some keys, so that they are tried again."""
-        with self._begun() as connection:
+        with self._begin() as connection:
             for part in _parts(keys):
                 failed = rows.c.key.in_(part) & (rows.c.status == "failed")
                 connection.execute(sql.delete(rows).where(failed))
 
     def rows(self, keys: Sequence[str] | None = None) -> list[Row]:
-        """The rows of some keys, in their order, without those that there are not.
+        """Return the rows of some keys, in their order, without those that there are not.
 
         Damaged ones are removed, so that their points are evaluated again.
 
@@ -232,7 +232,7 @@ class Store(Owned):
         """
 
         def read() -> list[Row]:
-            with self._begun() as connection:
+            with self._begin() as connection:
                 found, damaged = read_rows(connection, keys)
                 for part in _parts(damaged):
                     connection.execute(sql.delete(rows).where(rows.c.key.in_(part)))
@@ -243,7 +243,7 @@ class Store(Owned):
         return patiently(read)
 
     def results(self, keys: Sequence[str]) -> list[Row]:
-        """The rows of some keys that all have one, in their order, as another process reads them.
+        """Return the rows of keys that all have one, in order, as another process reads them.
 
         Raises:
             CovpError: rows are not there that were stored.
@@ -258,18 +258,18 @@ class Store(Owned):
         return found
 
     @contextmanager
-    def _begun(self) -> Iterator[sql.Connection]:
-        """A transaction. Errors are one line."""
+    def _begin(self) -> Iterator[sql.Connection]:
+        """Open a transaction. Errors are one line."""
         if self._identity is not None and self._found() != self._identity:
             raise CovpError(
                 f"{self.location}: was removed or replaced while the sweep ran: what it held is "
                 "lost; start the sweep again"
             )
-        with told(self.location), self._engine.begin() as connection:
+        with report_errors(self.location), self._engine.begin() as connection:
             yield connection
 
     def _found(self) -> tuple[int, int] | None:
-        """Device and number of the file that the path means now; None where there is none."""
+        """Return device and number of the file that the path means now; None: there is none."""
         if self.location.file is None:
             return None
         try:
@@ -280,13 +280,13 @@ class Store(Owned):
 
 
 def stored_rows(where: str | Path, keys: Sequence[str] | None = None) -> list[Row]:
-    """The rows of a store that may be in use, as `Store.rows` gives them.
+    """Return the rows of a store that may be in use, as `Store.rows` gives them.
 
     Raises:
         UsageError: there is no such store.
         CovpError: it cannot be read.
     """
-    with reading(where) as (connection, location):
+    with open_to_read(where) as (connection, location):
         found, damaged = read_rows(connection, keys)
     if damaged:
         _say_damaged(location, len(damaged), "left out")
@@ -303,7 +303,7 @@ def _say_damaged(location: Location, count: int, what: str) -> None:
 def read_rows(
     connection: sql.Connection, keys: Sequence[str] | None = None
 ) -> tuple[list[Row], list[str]]:
-    """The rows of some keys, or all, see `Store.rows`; and the keys of those that are damaged."""
+    """Return the rows of some keys, or all, see `Store.rows`; and the keys of damaged rows."""
     some = sql.select(*raw_rows)
     if keys is None or len(keys) > _AT_ONCE:
         some = some.order_by(rows.c.finished, rows.c.key)
@@ -331,7 +331,7 @@ def _among(
     keys: Sequence[str],
     *conditions: sql.ColumnElement[bool],
 ) -> set[str]:
-    """Those of some keys that a table has, under conditions."""
+    """Return the keys that a table has, under conditions."""
     found: set[str] = set()
     for part in _parts(keys):
         found |= set(connection.scalars(sql.select(column).where(column.in_(part), *conditions)))

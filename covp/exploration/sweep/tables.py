@@ -25,7 +25,7 @@ _TYPES: dict[type, Any] = {
     msgspec.inspect.FloatType: sql.Double,
     msgspec.inspect.BoolType: sql.Boolean,
 }
-"""By kind of an attribute; anything else is JSON in a text."""
+"""Column types by kind of an attribute; anything else is JSON in a text."""
 
 
 def _column(field: msgspec.inspect.Field) -> sql.Column[Any]:
@@ -50,7 +50,7 @@ def _is_json(field: msgspec.inspect.Field) -> bool:
 _JSON = frozenset(field.name for field in _fields() if _is_json(field))
 
 SCHEMA = 2
-"""Of the table `rows`; 1 had no checksums. Rows of another schema are as good as damaged."""
+"""Version of the table `rows`; 1 had no checksums. Rows of another one count as damaged."""
 
 rows = sql.Table(
     "rows",
@@ -60,7 +60,7 @@ rows = sql.Table(
     sql.Column("schema", sql.Integer),
     sql.Column("checksum", sql.Text),
 )
-"""What is known of points. ``finished``: seconds since 1970."""
+"""Results of points. ``finished``: seconds since 1970."""
 
 raw_rows = [sql.type_coerce(column, sql.types.NullType()).label(column.name) for column in rows.c]
 """The columns of `rows` as they lie there: of SQLite any may hold anything."""
@@ -84,7 +84,7 @@ claims = sql.Table(
     sql.Column("key", sql.Text, primary_key=True),
     sql.Column("owner", sql.Text, index=True),
 )
-"""Which coordinator works on a point that has no row."""
+"""Coordinators that work on points without a row."""
 
 
 def prepare(connection: sql.Connection) -> None:
@@ -101,7 +101,7 @@ def prepare(connection: sql.Connection) -> None:
 
 
 def now(connection: sql.Connection) -> sql.ColumnElement[float]:
-    """The database's time, seconds since 1970."""
+    """Return the database's time, seconds since 1970."""
     if connection.dialect.name == "sqlite":
         days: sql.ColumnElement[float] = sql.func.julianday("now", type_=sql.Double)
         return (days - 2440587.5) * 86400.0
@@ -109,7 +109,7 @@ def now(connection: sql.Connection) -> sql.ColumnElement[float]:
 
 
 def from_row(row: Row) -> dict[str, Any]:
-    """The columns of a row."""
+    """Return the columns of a row."""
     # as it is read back: 0 in a column of floats is 0.0
     values = msgspec.structs.asdict(msgspec.convert(msgspec.structs.asdict(row), Row))
     for name in _JSON:
@@ -118,7 +118,7 @@ def from_row(row: Row) -> dict[str, Any]:
 
 
 def to_row(columns: Any) -> Row | None:
-    """The row that was stored in columns by name; None where it is damaged."""
+    """Return the row that was stored in columns by name; None where it is damaged."""
     given = {str(name): value for name, value in columns.items() if value is not None}
     given.pop("finished", None)
     try:
@@ -133,6 +133,6 @@ def to_row(columns: Any) -> Row | None:
 
 
 def _checksum(values: dict[str, Any]) -> str:
-    """Of columns that have a value, so that a later version may add some."""
+    """Return the checksum of the columns that have a value, so that later versions may add some."""
     known = sorted((name, value) for name, value in values.items() if value is not None)
     return hashlib.sha256(msgspec.json.encode([SCHEMA, known])).hexdigest()[:32]

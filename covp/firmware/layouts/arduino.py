@@ -20,7 +20,7 @@ from covp.firmware.readme import readme
 
 @layout("arduino")
 def arduino(project: Project) -> Files:
-    """All of the library in ``src/``, which is the only folder of headers; an example sketch."""
+    """Return the library in ``src/``, the only folder of headers, and an example sketch."""
     name = project.library.name
     files = {PurePosixPath(file).name: text for file, text in project.library.files.items()}
     return {

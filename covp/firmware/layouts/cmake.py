@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from string import Template
 
-from covp.firmware.layouts.parts import indented, license_text, release, sources, under
+from covp.firmware.layouts.parts import indent_lines, license_text, release, sources, under
 from covp.firmware.layouts.registry import Files, layout
 from covp.firmware.project import Project
 from covp.firmware.readme import readme
@@ -90,7 +90,7 @@ endforeach()"""
 
 @layout("cmake")
 def cmake(project: Project) -> Files:
-    """The library at the top, the self-test in ``selftest/``, firmware in ``firmware/``."""
+    """Return the library at the top, the self-test in ``selftest/``, firmware in ``firmware/``."""
     return {
         **project.library.files,
         **under("selftest", project.sample),
@@ -114,7 +114,7 @@ def _lists(project: Project) -> str:
         name=project.library.name,
         platform=project.program.platform.name,
         version=release(),
-        sources=indented(sources(project)),
+        sources=indent_lines(sources(project)),
         flags=" ".join(project.program.flags) or "-O2",
         plain=";".join(project.toolchain.plain_loops),
         libraries=f"target_link_libraries(firmware.elf PRIVATE {' '.join(libraries)})"

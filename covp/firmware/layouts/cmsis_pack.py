@@ -18,7 +18,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 @layout("cmsis-pack")
 def cmsis_pack(project: Project) -> Files:
-    """``covp.NAME.pdsc`` with its files, and all of them as ``covp.NAME.VERSION.pack``."""
+    """Return ``covp.NAME.pdsc`` with its files, all of them in ``covp.NAME.VERSION.pack``."""
     name = project.library.name
     files: dict[str, str | bytes] = {
         **project.library.files,
@@ -33,7 +33,7 @@ def cmsis_pack(project: Project) -> Files:
 
 
 def _archive(files: Mapping[str, str | bytes]) -> bytes:
-    """A zip file that is the same for the same content."""
+    """Return a zip file that is the same for the same content."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):

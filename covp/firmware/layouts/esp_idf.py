@@ -6,7 +6,7 @@ import yaml
 
 from covp.firmware.layouts.parts import (
     URL,
-    indented,
+    indent_lines,
     license_text,
     release,
     selftest_main,
@@ -29,7 +29,7 @@ project(selftest)
 
 @layout("esp-idf")
 def esp_idf(project: Project) -> Files:
-    """The component with its manifest; the self-test as an example project."""
+    """Return the component with its manifest; the self-test as an example project."""
     name = project.library.name
     main = (
         f'idf_component_register(SRCS "main.c" "{name}_selftest.c" INCLUDE_DIRS "."\n'
@@ -54,7 +54,7 @@ def esp_idf(project: Project) -> Files:
 
 def _lists(project: Project) -> str:
     name = project.library.name
-    files = indented(f'"{file}"' for file in sources(project))
+    files = indent_lines(f'"{file}"' for file in sources(project))
     flags = " ".join(project.program.flags)
     options = f"target_compile_options(${{COMPONENT_LIB}} PRIVATE {flags})\n" if flags else ""
     return (

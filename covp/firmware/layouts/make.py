@@ -19,7 +19,7 @@ _STATUS = " `covp_exit_status` is 0 where the self-test's outputs are the refere
 
 @layout("make")
 def make(project: Project) -> Files:
-    """The library in ``model/``, the self-test in ``selftest/``, firmware around them."""
+    """Return the library in ``model/``, the self-test in ``selftest/``, firmware around them."""
     return {
         **{f"model/{name}": text for name, text in project.library.files.items()},
         **{f"selftest/{name}": text for name, text in project.sample.items()},

@@ -17,7 +17,7 @@ _EPOCH = "1970-01-01 00:00:00Z"
 
 @layout("mlf")
 def mlf(project: Project) -> Files:
-    """``NAME.mlf.tar`` (TVM documentation, Model Library Format, version 7) and a README."""
+    """Return ``NAME.mlf.tar`` (TVM's Model Library Format, version 7) and a README."""
     name = project.library.name
     files: dict[str, str] = {"./metadata.json": json.dumps(_metadata(project), indent=2)}
     for path, text in project.library.files.items():
@@ -32,7 +32,7 @@ def mlf(project: Project) -> Files:
 
 
 def _archive(files: Mapping[str, str]) -> bytes:
-    """A tar file that is the same for the same content."""
+    """Return a tar file that is the same for the same content."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, text in sorted(files.items()):

@@ -1,4 +1,4 @@
-"""What several layouts have in common."""
+"""Parts that several layouts share."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ $report
 
 
 def release() -> str:
-    """The version of a package: three numbers, as all package managers want them."""
+    """Return the version of a package: three numbers, as all package managers want them."""
     numbers = [*re.findall(r"\d+", version("covp").partition("+")[0]), "0", "0"]
     return ".".join(numbers[:3])
 
 
 def summary(project: Project) -> str:
-    """One line on what the package is."""
+    """Return one line on what the package is."""
     program = project.program
     kind = "SYNTHETIC network with random weights" if _is_synthetic(project) else "neural network"
     return f"{project.library.name}, a {kind} as C for {program.platform.name}"
@@ -60,14 +60,14 @@ def _is_synthetic(project: Project) -> bool:
 
 
 def license_text() -> str:
-    """Which licence holds for what, and covp's own."""
+    """Return which licence applies to what, and covp's own licence."""
     return _LICENSE + (runtime_dir() / "LICENSE").read_text(encoding="utf-8")
 
 
 def selftest_main(
     project: Project, head: str, report: str, includes: str = "#include <stdio.h>"
 ) -> str:
-    """A program that runs the self-test and prints the verdict.
+    """Return a program that runs the self-test and prints the verdict.
 
     Args:
         project: whose self-test it is.
@@ -83,15 +83,15 @@ def selftest_main(
 
 
 def sources(project: Project) -> list[str]:
-    """The files of the library that are compiled: paths relative to it."""
+    """Return the files of the library that are compiled: paths relative to it."""
     return [file for file in project.library.files if file.endswith((".c", ".S"))]
 
 
 def under(folder: str, files: Mapping[str, str]) -> dict[str, str | bytes]:
-    """The files in a folder."""
+    """Return the files in a folder."""
     return {f"{folder}/{name}": text for name, text in files.items()}
 
 
-def indented(lines: Iterable[str], by: int = 4) -> str:
-    """Lines, indented."""
+def indent_lines(lines: Iterable[str], by: int = 4) -> str:
+    """Return lines, indented."""
     return "\n".join(" " * by + line for line in lines)

@@ -24,7 +24,7 @@ _REPORT = """\
 
 @layout("platformio")
 def platformio(project: Project) -> Files:
-    """``include/`` and ``src/`` with the manifest; the self-test as an example."""
+    """Return ``include/`` and ``src/`` with the manifest; the self-test as an example."""
     name = project.library.name
     return {
         **project.library.files,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Files = Mapping[str, str | bytes]
 Layout = Callable[["Project"], Files]
-"""From a project to its files: path relative to the folder, to content."""
+"""Function from a project to its files: relative path to content."""
 
 ENTRY_POINTS = "covp.layouts"
 _LAYOUTS: Registry[str, Layout] = Registry("covp.firmware.layouts")
@@ -48,13 +48,13 @@ def _load_installed() -> None:
 
 
 def layout_names() -> list[str]:
-    """All names, sorted."""
+    """Return all names, sorted."""
     _load_installed()
     return sorted(_LAYOUTS)
 
 
 def find_layout(name: str) -> Layout:
-    """The layout of a name. Raises UsageError with near misses."""
+    """Return the layout of a name. Raises UsageError with near misses."""
     _load_installed()
     if name not in _LAYOUTS:
         raise UsageError(f"there is no layout {name!r}:", hint=near_misses(name, _LAYOUTS))

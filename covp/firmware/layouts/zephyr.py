@@ -5,7 +5,7 @@ from __future__ import annotations
 import yaml
 
 from covp.firmware.layouts.parts import (
-    indented,
+    indent_lines,
     license_text,
     selftest_main,
     sources,
@@ -23,7 +23,7 @@ _REPORT = """\
 
 @layout("zephyr")
 def zephyr(project: Project) -> Files:
-    """``zephyr/`` with what the build system reads; the self-test as a sample."""
+    """Return ``zephyr/`` with what the build system reads; the self-test as a sample."""
     name, upper = project.library.name, project.library.name.upper()
     sample = {
         **{f"src/{file}": text for file, text in project.sample.items()},
@@ -60,7 +60,7 @@ def _module(name: str) -> dict[str, object]:
 
 def _lists(project: Project) -> str:
     name, upper = project.library.name, project.library.name.upper()
-    files = indented((f"../{file}" for file in sources(project)), 8)
+    files = indent_lines((f"../{file}" for file in sources(project)), 8)
     flags = " ".join(project.program.flags)
     options = f"    zephyr_library_compile_options({flags})\n" if flags else ""
     return (

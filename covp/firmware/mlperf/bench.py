@@ -31,7 +31,7 @@ _RETRY = 0.01  # seconds between two requests to a running core
 
 
 class AudioInput(Protocol):
-    """What `covp.peripherals.i2s_microphone` has for the outside."""
+    """Interface of `covp.peripherals.i2s_microphone` to the outside."""
 
     @property
     def is_playing(self) -> bool: ...
@@ -40,7 +40,7 @@ class AudioInput(Protocol):
 
 
 class PinPort(Protocol):
-    """What `covp.peripherals.gpio` has for the outside."""
+    """Interface of `covp.peripherals.gpio` to the outside."""
 
     on_change: Callable[[int, bool, int], None] | None
 
@@ -98,7 +98,7 @@ class Bench(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """Name of the resource in errors."""
         return "the board of the bench"
 
     def close(self) -> None:
@@ -114,17 +114,17 @@ class Bench(Owned):
 
     @property
     def is_running(self) -> bool:
-        """Whether the board has neither stopped with a fault nor been closed."""
+        """True if the board has neither stopped with a fault nor been closed."""
         return self._thread.is_alive()
 
     @property
     def failure(self) -> BaseException | None:
-        """What the board stopped with."""
+        """Fault that the board stopped with; None: it did not."""
         return self._failure
 
     @property
     def hertz(self) -> int:
-        """Of the board's clock."""
+        """Clock of the board in Hz."""
         return self.device.clock.hertz
 
     @property
@@ -135,7 +135,7 @@ class Bench(Owned):
     # -- wires; of any thread -----------------------------------------------------------------
 
     def send(self, data: bytes) -> None:
-        """Bytes for the firmware, over its serial port."""
+        """Send bytes to the firmware, over its serial port."""
 
         def feed() -> None:
             self._port.feed(data)
@@ -147,10 +147,10 @@ class Bench(Owned):
     def play(self, samples: NDArray[Any], rate: int, on_end: Callable[[], None]) -> None:
         """Send audio, see `I2sMicrophone.play`; ``on_end`` comes after the last frame."""
 
-        def ended() -> None:
+        def end_later() -> None:
             self.device.clock.at(self.cycle + round(_REST * self.hertz), on_end)
 
-        self._source.post(lambda: self.microphone.play(samples, rate, ended))
+        self._source.post(lambda: self.microphone.play(samples, rate, end_later))
 
     def watch(self, watcher: PinWatcher) -> None:
         """Call it with name, level and cycle of each output that changes, in the board's thread."""

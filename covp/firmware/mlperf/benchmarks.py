@@ -43,11 +43,11 @@ BENCHMARKS = {
     for task in TASKS.values()
     if task.kind in _SOURCES
 }
-"""By name: the tasks whose samples the host sends."""
+"""Benchmarks by name: the tasks whose samples the host sends."""
 
 
 def find_benchmark(program: Program, name: str | None = None) -> Benchmark:
-    """The benchmark that a model is for.
+    """Return the benchmark that a model is for.
 
     Args:
         program: the compiled model.
@@ -63,12 +63,12 @@ def find_benchmark(program: Program, name: str | None = None) -> Benchmark:
             raise UsageError(f"no benchmark {name!r}:", hint=near_misses(name, BENCHMARKS))
         found = BENCHMARKS[name]
     else:
-        found = _guessed(program)
+        found = _guess(program)
     _check(program, found)
     return found
 
 
-def _guessed(program: Program) -> Benchmark:
+def _guess(program: Program) -> Benchmark:
     of_zoo = program.graph.source != "file"
     for benchmark in BENCHMARKS.values():
         if of_zoo and benchmark.model == program.graph.name:
@@ -87,7 +87,7 @@ def _guessed(program: Program) -> Benchmark:
 
 
 def _check(program: Program, benchmark: Benchmark) -> None:
-    """The firmware takes int8 models with one input and one output."""
+    """Check that the firmware can take the model: int8, with one input and one output."""
     tensors = (*program.inputs, *program.outputs)
     if len(program.inputs) != 1 or len(program.outputs) != 1:
         raise ModelError(

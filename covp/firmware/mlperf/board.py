@@ -21,7 +21,7 @@ from covp.hardware.serial_port import SerialPort
 from covp.runtime.accelerators import attach_accelerator
 
 USB_VENDOR, USB_PRODUCT = 0x0483, 0x374B
-"""Of the NUCLEO-L4R5ZI, which the runner's device files name."""
+"""USB ids of the NUCLEO-L4R5ZI, which the runner's device files name."""
 
 PaceName = Literal["fast", "real"]
 _BOOT_SECONDS = 60.0
@@ -46,7 +46,7 @@ class Windows:
     _since: int | None = None
 
     def see(self, line: bytes) -> None:
-        """A line of the board."""
+        """Take a line of the board."""
         if match := _START.fullmatch(line):
             self._open, self._since = int(match[1]), None
         elif (match := _LAP.fullmatch(line)) and self._open:
@@ -107,11 +107,11 @@ class BenchmarkBoard(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """Name of the resource in errors."""
         return f"the board on {self.path}"
 
     def _prepare(self) -> None:
-        """The program in memory, accelerators on the bus, the port on the terminal."""
+        """Load the program, put accelerators on the bus, connect the port to the terminal."""
         device, firmware = self.device, self.firmware
         port = serial_port(device)
         for accelerator in firmware.program.accelerators:
@@ -134,7 +134,7 @@ class BenchmarkBoard(Owned):
         port.on_byte, port.on_empty = sent, refill
 
     def _send(self, data: bytes) -> None:
-        """What the board says while it boots has no reader."""
+        """Pass on output of the board, except while it boots, when no one reads."""
         if self._booted.is_set():
             self.output(data)
         elif data.startswith(b"m-ready"):
@@ -162,11 +162,11 @@ class BenchmarkBoard(Owned):
 
     @property
     def benchmark_name(self) -> str:
-        """Of the benchmark that the firmware runs."""
+        """Name of the benchmark that the firmware runs."""
         return self.firmware.benchmark.name
 
     def send(self, data: bytes) -> None:
-        """Bytes for the firmware, as if a client had written them to the terminal."""
+        """Send bytes to the firmware, as if a client had written them to the terminal."""
         self._link.receive(data)
 
     def check(self) -> None:
@@ -195,7 +195,7 @@ class BenchmarkBoard(Owned):
 
 
 def serial_port(device: VirtualDevice) -> SerialPort:
-    """The first one of the platform file, which board support takes.
+    """Return the platform file's first serial port, which board support takes.
 
     Raises:
         PlatformError: there is none, or covp has no board support for it.

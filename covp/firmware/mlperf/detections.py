@@ -20,7 +20,7 @@ _DEBOUNCE = 1.0
 
 @dataclass(frozen=True)
 class Truth:
-    """Where the word is in a wave.
+    """Occurrences of the wake word in a wave.
 
     Attributes:
         wave: name of the file.
@@ -35,7 +35,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Score:
-    """What was counted.
+    """Counted detections and misses.
 
     Attributes:
         true_positives, false_negatives: begins of the words that were detected, or not.
@@ -48,12 +48,12 @@ class Score:
 
     @property
     def passes(self) -> bool:
-        """Whether it is within the closed division's limits."""
+        """True if it is within the closed division's limits."""
         return max(len(self.false_positives), len(self.false_negatives)) <= LIMIT
 
 
 def read_truth(path: Path) -> list[Truth]:
-    """The waves of a truth file, such as sww_long_test.json.
+    """Return the waves of a truth file, such as sww_long_test.json.
 
     Raises:
         UsageError: it cannot be read, or is of another form.

@@ -50,7 +50,7 @@ class EnergyMonitor:
             self._recording, self._events = True, 0
 
     def see(self, line: str) -> bool:
-        """A line of the board; whether it made the monitor say something."""
+        """Take a line of the board; return whether it made the monitor say something."""
         if match := _START.fullmatch(line):
             self._inferences, self._since = int(match[1]), None
         elif self._inferences and (match := _LAP.fullmatch(line)):
@@ -59,7 +59,7 @@ class EnergyMonitor:
         return False
 
     def _timestamp(self, microseconds: int) -> None:
-        """The board's timestamp pin has moved."""
+        """Note that the board's timestamp pin has moved."""
         last, self._since = self._since, microseconds
         if last is not None:
             count = max(1, round((microseconds - last) / 1000))
@@ -97,7 +97,7 @@ class EnergyStation(Closing):
         board.output = self._pass_back
 
     def _execute(self, command: str) -> None:
-        """A command of the host to the interface board."""
+        """Execute a command of the host to the interface board."""
         name, _, argument = command.partition(" ")
         if name == "dut":
             self._say(f"m-dut-passthrough({argument})\r\n{_READY}")
@@ -115,7 +115,7 @@ class EnergyStation(Closing):
         self._interface.write(text.encode())
 
     def _pass_back(self, data: bytes) -> None:
-        """What the board sends, line by line, in its thread."""
+        """Pass on what the board sends, line by line, in its thread."""
         line = data.decode("ascii", errors="replace").strip()
         if line:
             if self._meter.see(line):
@@ -129,7 +129,7 @@ class EnergyStation(Closing):
 
     @property
     def benchmark_name(self) -> str:
-        """Of the benchmark that the firmware runs."""
+        """Name of the benchmark that the firmware runs."""
         return self.board.benchmark_name
 
     def check(self) -> None:
@@ -150,7 +150,7 @@ class EnergyStation(Closing):
 
 
 def inference_energy(simulated: Evaluation) -> float:
-    """The estimated energy of one inference in joules. Raises UsageError without an estimate."""
+    """Return an inference's estimated energy in joules. Raises UsageError without one."""
     energy = simulated.energy
     if isinstance(energy, Energy):
         return energy.joules

@@ -47,7 +47,7 @@ class Entrant:
         graph = as_graph(model)
         task = find_task(graph)
         if task is not None and task.kind == "stream":
-            return Entrant(_streaming(graph), task)
+            return Entrant(_to_stream(graph), task)
         if task is None or data is None:
             return Entrant(graph, task)
         try:
@@ -57,15 +57,15 @@ class Entrant:
             return Entrant(graph, task, problem=str(error))
 
     def first_input(self) -> NDArray[Any] | None:
-        """Of the first sample; None without samples. Raises UsageError: it cannot be read."""
+        """Return the input of the first sample; None without. Raises UsageError: unreadable."""
         if self.dataset is None or self.task is None:
             return None
         sample = next(self.dataset.files[0].samples())
         return self.task.input(sample, self.graph.inputs[0])
 
 
-def _streaming(graph: Graph) -> Graph:
-    """The network on a stream; as it is where it cannot run on one."""
+def _to_stream(graph: Graph) -> Graph:
+    """Return the network on a stream; as it is where it cannot run on one."""
     try:
         return as_graph(graph, BuildOptions(streaming=1))
     except ModelError:
@@ -73,11 +73,11 @@ def _streaming(graph: Graph) -> Graph:
 
 
 def demand_samples(data: Path, entrants: Sequence[Entrant]) -> None:
-    """Raises UsageError: no model has samples."""
+    """Raise UsageError if no model has samples."""
     if any(entrant.dataset for entrant in entrants):
         return
     for entrant in entrants:
         if entrant.problem is not None:
             raise UsageError(entrant.problem)
     names = ", ".join(entrant.graph.name for entrant in entrants)
-    raise UsageError(f"{data}: accuracy over samples is not known of {names}; leave the folder out")
+    raise UsageError(f"{data}: no accuracy over samples is defined for {names}; omit the folder")

@@ -14,7 +14,7 @@ from covp.firmware import Application, Library, Project, link_project
 from covp.firmware.mlperf.benchmarks import Benchmark, find_benchmark
 
 Mode = Literal["performance", "energy"]
-"""What the firmware says of its timestamps at the start."""
+"""Announcement of the firmware on its timestamps at the start."""
 
 PROTOCOL = (
     "protocol.c", "protocol.h", "reply.c", "commands.h", "monitor.c", "inference.c",
@@ -90,7 +90,7 @@ def build_firmware(
 def tiny_application(
     library: Library, benchmark: Benchmark, mode: Mode = "performance"
 ) -> Application:
-    """The benchmark's firmware, for any board that covp supports.
+    """Return the benchmark's firmware, for any board that covp supports.
 
     Args:
         library: the model's.
@@ -111,6 +111,6 @@ def tiny_application(
 
 
 def model_header(library: Library, benchmark: str, mode: Mode) -> str:
-    """The text of tiny_model.h."""
+    """Return the text of tiny_model.h."""
     names = {"name": library.name, "NAME": library.name.upper()}
     return _MODEL.substitute(names, benchmark=benchmark, mode=mode)

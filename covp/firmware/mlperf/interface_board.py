@@ -65,7 +65,7 @@ class InterfaceBoard:
         return [(time - self._detections[0]) / 1000 for time in self._detections[1:]]
 
     def _on_pin(self, name: str, level: bool, cycle: int) -> None:
-        """An output of the board has changed; called in the simulation's thread."""
+        """Note a change of the board's output; called in the simulation's thread."""
         ticks = (cycle - self._start) * _TICKS // self._bench.hertz
         if name == "detected" and not level:
             milliseconds = ticks * 1000 // _TICKS

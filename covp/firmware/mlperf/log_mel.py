@@ -22,13 +22,13 @@ Array = NDArray[Any]
 
 
 def mel(hertz: Array) -> Array:
-    """The HTK mel scale of frequencies."""
+    """Return the HTK mel scale of frequencies."""
     scale: Array = 1127.0 * np.log(1.0 + np.asarray(hertz) / 700.0)
     return scale
 
 
 def band_weights() -> Array:
-    """Weight of each bin of the power spectrum in each band, shape (WINDOW / 2 + 1, BANDS).
+    """Return each bin's weight in each band, shape (WINDOW / 2 + 1, BANDS).
 
     Band i rises from edge i to edge i + 1 and falls to edge i + 2; the edges are equally far apart
     on the mel scale. The constant bin has no weight.
@@ -43,7 +43,7 @@ def band_weights() -> Array:
 
 
 def log_mel(samples: Array) -> Array:
-    """The features in double precision.
+    """Return the features in double precision.
 
     Args:
         samples: int16, shape (n,), n at least WINDOW.
@@ -62,13 +62,13 @@ def log_mel(samples: Array) -> Array:
 
 
 def quantize(features: Array, scale: float, zero_point: int) -> NDArray[np.int8]:
-    """Features as the network's input: truncated towards zero, and saturated."""
+    """Return features as the network's input: truncated towards zero, and saturated."""
     stored = np.trunc(features / scale + zero_point)
     return np.clip(stored, -128, 127).astype(np.int8)
 
 
 def tables_header(scale: float, zero_point: int) -> str:
-    """The text of log_mel_tables.h: what log_mel.c looks up.
+    """Return the text of log_mel_tables.h: what log_mel.c looks up.
 
     Args:
         scale, zero_point: of the network's input.
@@ -81,9 +81,9 @@ def tables_header(scale: float, zero_point: int) -> str:
     reverse = [int(f"{i:0{width}b}"[::-1], 2) for i in range(points // 2)]
     turn = 2.0 * np.pi * np.arange(3 * WINDOW // 4) / WINDOW
     arrays = {
-        "window": _fixed(np.hamming(WINDOW)[:HOP], 31, np.int32),
-        "sine": _fixed(np.sin(turn), 31, np.int32),
-        "share": _fixed((position % 1.0)[:-1], 16, np.uint16),
+        "window": _to_fixed_point(np.hamming(WINDOW)[:HOP], 31, np.int32),
+        "sine": _to_fixed_point(np.sin(turn), 31, np.int32),
+        "share": _to_fixed_point((position % 1.0)[:-1], 16, np.uint16),
         "ends": np.array(ends, np.uint16),
         "reversed": np.array(reverse, np.uint16),
     }
@@ -104,7 +104,7 @@ def tables_header(scale: float, zero_point: int) -> str:
 
 
 def _quantization(scale: float, zero_point: int) -> list[str]:
-    """From the logarithm to base 2 of a band's energy, with 16 bits, to the stored value, with 32.
+    """Return the map from a band's log2 energy, 16 bits, to the stored value, 32 bits, as C macros.
 
     log_mel.c has 32 in the spectrum for a sample of 1, so energies in 2**10, where the features
     have 2**15 for a sample of 1.0, and a power of |X|**2 / WINDOW.
@@ -122,7 +122,7 @@ def _quantization(scale: float, zero_point: int) -> list[str]:
     ]
 
 
-def _fixed(values: Array, bits: int, dtype: type[np.integer[Any]]) -> Array:
-    """Fractions with that many bits, saturated."""
+def _to_fixed_point(values: Array, bits: int, dtype: type[np.integer[Any]]) -> Array:
+    """Return fractions with that many bits, saturated."""
     limit = int(np.iinfo(dtype).max)
     return np.minimum(np.rint(values * 2.0**bits), limit).astype(dtype)

@@ -84,7 +84,7 @@ def run_official(
 
 
 def with_files(folder: Path, benchmark: str, arguments: Sequence[str]) -> list[str]:
-    """The arguments with the runner's own files where none are named."""
+    """Return the arguments with the runner's own files where none are named."""
     given = list(arguments)
     names = {word.split("=")[0] for word in given}
     if not names & {"-d", "--device_list", "-y", "--device_yaml"}:

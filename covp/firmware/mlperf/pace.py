@@ -17,19 +17,19 @@ _START = re.compile(rb"m-infer-start-(\d+)")
 
 
 class Pace(Protocol):
-    """What a serial port asks before a line goes out, and after the core has waited for input."""
+    """Timing of a serial port: consulted before each line and after each wait for input."""
 
     def before(self, line: bytes) -> None:
-        """The core has sent a line; return when the host may see it."""
+        """Return when the host may see a line that the core has sent."""
         ...
 
-    def waited(self) -> None:
-        """The core polls for input, and the host has let it wait."""
+    def on_wait(self) -> None:
+        """Note that the core polls for input and the host has let it wait."""
         ...
 
 
 class Fast:
-    """As fast as the emulator goes; while the core waits for input no virtual time passes.
+    """Pace of the emulator; while the core waits for input no virtual time passes.
 
     A window with more than one inference takes at least `WINDOW` seconds of the host, which the
     board spends waiting: the official runner rejects five windows that are over in 10 seconds. The
@@ -50,8 +50,8 @@ class Fast:
         elif line.startswith(b"m-infer-done"):
             self._ended.wait(max(0.0, self._until - time.monotonic()))
 
-    def waited(self) -> None:
-        """Nothing."""
+    def on_wait(self) -> None:
+        """Do nothing."""
 
 
 class Real:
@@ -71,7 +71,7 @@ class Real:
         due = self._start + (self._clock.now - self._first) / self._clock.hertz
         self._ended.wait(max(0.0, due - time.monotonic()))
 
-    def waited(self) -> None:
+    def on_wait(self) -> None:
         """Let virtual time catch up with the host's."""
         passed = round((time.monotonic() - self._start) * self._clock.hertz)
         longest = self._clock.now + round(_LONGEST_SKIP * self._clock.hertz)

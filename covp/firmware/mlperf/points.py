@@ -72,7 +72,7 @@ class Performance:
 
     @staticmethod
     def of(result: Evaluation) -> Performance:
-        """From an inference's figures."""
+        """Return the performance from an inference's figures."""
         profile, memory, energy = result.profile, result.memory, result.energy
         return Performance(
             None if profile.seconds is None else profile.seconds * 1e6,
@@ -93,7 +93,7 @@ class Performance:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What `measure` takes. Jobs pickle.
+    """Arguments of `measure`. Jobs pickle.
 
     Attributes:
         point: that is measured.

@@ -64,7 +64,7 @@ class PowerMonitor:
         self._recording = False
 
     def _sample(self) -> None:
-        """Samples of the whole milliseconds since the latest ones: equal parts of their energy."""
+        """Add samples of the whole milliseconds since the latest: equal parts of their energy."""
         cycle, skipped = self._bench.cycle, self._bench.device.clock.skipped
         asleep = skipped - self._skipped
         self._joules += (cycle - self._cycle - asleep) * self._run + asleep * self._sleep
@@ -82,13 +82,13 @@ class PowerMonitor:
             self._plan()
 
     def _plan(self) -> None:
-        """The next sample, while time passes by itself."""
+        """Schedule the next sample, while time passes by itself."""
         if self._bench.microphone.is_playing and not self._planned:
             self._planned = True
             self._bench.device.clock.at(self._begin + self._period, self._tick)
 
     def _on_pin(self, name: str, level: bool, cycle: int) -> None:
-        """An output of the board has changed; called in the board's thread."""
+        """Note a change of the board's output; called in the board's thread."""
         if not self._recording:
             return
         self._sample()
@@ -99,7 +99,7 @@ class PowerMonitor:
 
 
 def decimal(value: float) -> str:
-    """A number of four digits and an exponent, as "6409-07" for 640.9e-6."""
+    """Return a number of four digits and an exponent, as "6409-07" for 640.9e-6."""
     if value <= 0:
         return "0000-09"
     exponent = math.floor(math.log10(value)) - 3

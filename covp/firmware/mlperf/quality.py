@@ -1,4 +1,4 @@
-"""`Quality`: how right the results are, as MLPerf Tiny counts it."""
+"""`Quality`: the accuracy metric of a model, as MLPerf Tiny defines it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Quality:
 
     @property
     def meets_target(self) -> bool | None:
-        """Whether the closed division would accept it; None: there is no target."""
+        """True if the closed division would accept it; None: there is no target."""
         return None if self.target is None else self.value >= self.target
 
 
 def score(task: Task, answers: Sequence[float], labels: Sequence[int]) -> float:
-    """The task's metric.
+    """Return the task's metric.
 
     Args:
         task: what the files are for.

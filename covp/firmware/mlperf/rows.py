@@ -27,7 +27,7 @@ class Row:
 
     @property
     def is_right(self) -> bool:
-        """Whether all that was wanted is there, and the outputs are the reference's."""
+        """True if nothing that was requested is missing and the outputs are the reference's."""
         right = self.performance is not None and self.performance.matches_reference
         return right and self.reason is None
 
@@ -38,7 +38,7 @@ class Row:
         return 1e6 / latency if latency else None
 
     def record(self) -> dict[str, Any]:
-        """A row of the JSON document ``covp.mlperf/1``."""
+        """Return a row of the JSON document ``covp.mlperf/1``."""
         point, quality = self.point, self.quality
         return {
             "model": point.graph.name,
@@ -62,7 +62,7 @@ class Row:
 
 
 def _costs(performance: Performance | None) -> dict[str, Any]:
-    """A key per field; null without a performance."""
+    """Return a key per field; null without a performance."""
     if performance is None:
         return {**dict.fromkeys(field.name for field in fields(Performance)), "warnings": []}
     found = {field.name: getattr(performance, field.name) for field in fields(performance)}

@@ -17,7 +17,7 @@ from typing import Any
 
 
 def shown(name: str) -> SimpleNamespace:
-    """A port as pyserial lists them, of PATH:VENDOR:PRODUCT, the numbers hexadecimal."""
+    """Return a port as pyserial lists them, of PATH:VENDOR:PRODUCT, the numbers hexadecimal."""
     path, vendor, product = name.rsplit(":", 2)
     text = f"USB VID:PID={vendor.upper()}:{product.upper()}"
     return SimpleNamespace(

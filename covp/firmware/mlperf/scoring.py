@@ -20,7 +20,7 @@ _LONGEST = 200
 """Inferences of a chunk, where a file has no more: some seconds."""
 
 Subject = Build | Graph
-"""What computes: a build on an emulated core, or a graph by the reference."""
+"""Computing subject: a build on an emulated core, or a graph by the reference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Answers:
-    """Of a chunk.
+    """Answers for a chunk.
 
     Attributes:
         values: of each file: of its only sample, or the mean over its windows.
@@ -87,7 +87,7 @@ class Scorer(Closing):
         return Answers(tuple(float(np.mean(each)) for each in found), time.perf_counter() - start)
 
     def _inference(self, chunk: Chunk) -> Inference:
-        """What computes inferences of a chunk's subject."""
+        """Return the inference for a chunk's subject."""
         if isinstance(chunk.subject, Graph):
             return OnReference(chunk.subject)
         if self._latest is None or self._latest[0] != chunk.number:
@@ -105,7 +105,7 @@ class Scorer(Closing):
 def chunks(
     number: int, subject: Subject, task: Task, files: Sequence[Stimulus], jobs: int
 ) -> list[Chunk]:
-    """A dataset in parts: some for each process, none of them long.
+    """Return a dataset in parts: some for each process, none of them long.
 
     Args:
         number, subject, task, files: see `Chunk`.

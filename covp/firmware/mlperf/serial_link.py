@@ -46,7 +46,7 @@ class SerialLink:
     # -- the core's side, in its thread -------------------------------------------------------
 
     def on_byte(self, byte: int) -> None:
-        """The core has sent a byte."""
+        """Take a byte that the core has sent."""
         self._polls = 0
         self._line.append(byte)
         if byte != 0x0A:
@@ -61,7 +61,7 @@ class SerialLink:
         self._send(line)
 
     def take(self) -> bytes:
-        """The core asks for a byte and its port has none: what has come, after a while if need be.
+        """Return the bytes that have come since the last call.
 
         A core that polls is halted for moments, so that a board without work does not keep the
         host busy.
@@ -72,7 +72,7 @@ class SerialLink:
         with self._changed:
             if not self._incoming and self._polls >= _POLLS:
                 self._changed.wait(_REST)
-                self.pace.waited()
+                self.pace.on_wait()
                 self._last_poll = self._clock.now
             data = b"".join(self._incoming)
             self._incoming.clear()
@@ -81,7 +81,7 @@ class SerialLink:
     # -- the terminal's side ------------------------------------------------------------------
 
     def receive(self, data: bytes) -> None:
-        """A client has written. Thread-safe."""
+        """Take what a client has written. Thread-safe."""
         with self._changed:
             self._incoming.append(data)
             self._changed.notify_all()
@@ -89,7 +89,7 @@ class SerialLink:
             self._latest, self._busy = time.monotonic(), True
 
     def keep_alive(self) -> None:
-        """To be called now and then. Thread-safe."""
+        """Send an empty line if a command goes on for long; call it regularly. Thread-safe."""
         if self._busy and time.monotonic() - self._latest > _ALIVE:
             self._latest = time.monotonic()
             self._send(b"\r\n")

@@ -67,7 +67,7 @@ class WakeWordStation(Closing):
 
     @property
     def benchmark_name(self) -> str:
-        """Of the benchmark that the firmware runs."""
+        """Name of the benchmark that the firmware runs."""
         return NAME
 
     def check(self) -> None:
@@ -109,7 +109,7 @@ class Commands:
         self._end, self._execute, self._text = end, execute, ""
 
     def feed(self, data: bytes) -> None:
-        """More bytes."""
+        """Take more bytes, and execute the commands that they complete."""
         self._text += data.decode("utf-8", errors="replace")
         *commands, self._text = self._text.split(self._end)
         for command in commands:

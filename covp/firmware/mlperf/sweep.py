@@ -21,7 +21,7 @@ from covp.graph.graph import Graph
 from covp.runtime.jobs import open_jobs
 
 LABEL = "MLPerf-Tiny-style, emulated, not a submission"
-"""What has to stand beside all figures."""
+"""Label that must accompany all figures."""
 
 Advance = Callable[[str, int], None]
 _Measured = tuple[Performance, Build]
@@ -107,7 +107,7 @@ class _Steps:
 
 
 def _measure(asked: Sequence[Job], jobs: int, steps: _Steps) -> list[_Measured | CovpError]:
-    """Of each point."""
+    """Return the measurement of each point."""
     found: dict[int, _Measured | CovpError] = {}
     with open_jobs(measure, jobs) as workers:
         for done in workers.call(asked):
@@ -119,7 +119,7 @@ def _measure(asked: Sequence[Job], jobs: int, steps: _Steps) -> list[_Measured |
 def _subjects(
     entries: Sequence[_Entry], costs: Sequence[_Measured | CovpError], reference: bool
 ) -> dict[int, tuple[Entrant, Subject]]:
-    """What computes accuracies: each point that could be measured, or each of their models."""
+    """Return what computes accuracies: each measured point, or each of their models."""
     found: dict[int, tuple[Entrant, Subject]] = {}
     for index, (entry, cost) in enumerate(zip(entries, costs, strict=True)):
         if isinstance(cost, CovpError) or entry.entrant.dataset is None:
@@ -134,7 +134,7 @@ def _subjects(
 def _score(
     subjects: dict[int, tuple[Entrant, Subject]], jobs: int, steps: _Steps
 ) -> dict[int, Quality | CovpError]:
-    """The quality of each subject, by its number."""
+    """Return the quality of each subject, by its number."""
     parts = list(chain.from_iterable(_parts(n, *pair, jobs) for n, pair in subjects.items()))
     steps.total += len(parts)
     results: dict[int, Answers | CovpError] = {}
@@ -156,7 +156,7 @@ def _parts(number: int, entrant: Entrant, subject: Subject, jobs: int) -> list[C
 def _quality(
     entrant: Entrant, subject: Subject, given: Sequence[Answers | CovpError]
 ) -> Quality | CovpError:
-    """From the answers of all parts in their order, or the first failure."""
+    """Return the quality from the answers of all parts in order, or the first failure."""
     assert entrant.task is not None and entrant.dataset is not None
     values: list[float] = []
     for part in given:

@@ -58,7 +58,7 @@ class Terminal(Owned):
 
     @property
     def label(self) -> str:
-        """See `Owned`."""
+        """Name of the resource in errors."""
         return f"the terminal {self.path}"
 
     def write(self, data: bytes) -> None:
@@ -100,7 +100,7 @@ class Terminal(Owned):
                     self._on_tick()
 
     def close(self) -> None:
-        """The cable is pulled. A second call does nothing."""
+        """Disconnect the cable. A second call does nothing."""
         if self._ended.is_set():
             return
         self._ended.set()

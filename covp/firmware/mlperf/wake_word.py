@@ -34,13 +34,13 @@ _SOURCES = (
 
 
 def io_lines(platform: Platform) -> tuple[int, int]:
-    """The interrupt lines of the audio input and of the pins: behind the accelerators'."""
+    """Return the interrupt lines of the audio input and of the pins: after the accelerators'."""
     first = (platform.accelerators.irq or 0) if platform.accelerators else 0
     return first + 4, first + 5
 
 
 def io_bases(platform: Platform) -> tuple[int, int]:
-    """Bus addresses of the audio input and of the pins: behind the accelerators'."""
+    """Return the bus addresses of the audio input and of the pins: after the accelerators'."""
     base = platform.accelerators.base if platform.accelerators else 0x50000000
     return base + 0x40000, base + 0x41000
 
@@ -63,7 +63,7 @@ def build_wake_word(made: Build) -> Path:
 
 
 def wake_word_application(library: Library) -> Application:
-    """What the firmware has beside library, board support and start-up code.
+    """Return the application part of the firmware, beside library, board support and start-up.
 
     Args:
         library: the network's.
@@ -96,7 +96,7 @@ def wake_word_application(library: Library) -> Application:
 
 
 def is_wake_word(program: Program) -> bool:
-    """Whether a program is a network that this firmware takes."""
+    """Return whether a program is a network that this firmware takes."""
     tensors = (*program.inputs, *program.outputs)
     sizes = [int(np.prod(tensor.shape)) for tensor in tensors]
     fits = len(sizes) == 2 and sizes[0] in (BANDS, WINDOW_ROWS * BANDS)

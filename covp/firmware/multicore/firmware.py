@@ -17,11 +17,11 @@ from covp.firmware.library import Library
 from covp.runtime.standalone import link_standalone
 
 NAME = "covp_platform.h"
-"""What C code includes."""
+"""Header that C code includes."""
 
 
 def platform_header(platform: Platform, core: str) -> str:
-    """The header's text: each memory's START and BYTES, each peripheral's BASE and its IRQ.
+    """Return the header's text: each memory's START and BYTES, each peripheral's BASE and its IRQ.
 
     Args:
         platform: with all of its cores.
@@ -74,7 +74,7 @@ class Firmware:
 
     @property
     def ends(self) -> bool:
-        """Whether there is a place where the core has finished."""
+        """True if there is a place where the core has finished."""
         return _END in self.symbols
 
     @property
@@ -83,7 +83,7 @@ class Firmware:
         return self.symbols[_END].address if self.ends else _NOWHERE
 
     def phases(self) -> list[tuple[int, int]]:
-        """Addresses at which the model's next phase begins.
+        """Return addresses at which the model's next phase begins.
 
         Phase 0 is all other code, 1 the function that calls the layers, 2 the first layer, with all
         that it calls. Control comes back to a caller at some instruction of it: all are marked.
@@ -105,7 +105,7 @@ class Firmware:
         return marks + [(self.symbols[f].address, n) for n, f in enumerate(layers, 2)]
 
     def bytes_in(self, platform: Platform) -> dict[str, int]:
-        """Bytes of the image by name of the ``platform``'s memory, its stack included."""
+        """Return bytes of the image by name of the ``platform``'s memory, its stack included."""
         found: dict[str, int] = {}
         for _, address, size in self.program.places:
             region = platform.region_of(address, size)
@@ -164,7 +164,7 @@ def build_firmware(
 def read_firmware(
     platform: Platform, core: str, path: Path, model: Program | None = None
 ) -> Firmware:
-    """The firmware of a core from an ELF file, which any tool may have made.
+    """Return the firmware of a core from an ELF file, which any tool may have made.
 
     Args:
         platform: with all of its cores.
@@ -197,7 +197,7 @@ def _halfwords(function: Symbol) -> range:
 def _units(
     sources: Sequence[str | Path] | Mapping[str, str],
 ) -> tuple[list[Source], dict[str, str], list[Path]]:
-    """Files to compile, headers, and folders that are searched for others."""
+    """Return files to compile, headers, and folders that are searched for others."""
     if isinstance(sources, Mapping):
         return *split_sources(sources), []
     if isinstance(sources, str | Path):
@@ -217,7 +217,7 @@ def _demand_core(platform: Platform, core: str, model: Program) -> None:
 
 
 def _where(platform: Platform, address: int) -> str:
-    """The owner of an address."""
+    """Return the owner of an address."""
     region = platform.region_of(address)
     if region is None:
         return "outside the memory"

@@ -16,7 +16,7 @@ _MOST = 8
 
 @dataclass(frozen=True)
 class LayerRun:
-    """What a layer cost.
+    """Costs of a layer.
 
     Attributes:
         layer: of the program.
@@ -30,7 +30,7 @@ class LayerRun:
 
 @dataclass(frozen=True)
 class CoreRun:
-    """What one core did.
+    """Figures of one core.
 
     Attributes:
         name, core: of the core, and what it is.
@@ -87,16 +87,16 @@ class CoresRun:
     traffic: Traffic | None
 
     def __getitem__(self, core: str) -> CoreRun:
-        """The part of a core. Raises KeyError."""
+        """Return the part of a core. Raises KeyError."""
         return {one.name: one for one in self.cores}[core]
 
     def __str__(self) -> str:
-        parts = [_aligned(self._core_rows(), 2)]
+        parts = [_align(self._core_rows(), 2)]
         for core in self.cores:
-            parts += [_aligned(_layer_rows(core), 2)] if core.layers else []
-            parts += [_aligned(_function_rows(core), 2)] if core.functions else []
+            parts += [_align(_layer_rows(core), 2)] if core.layers else []
+            parts += [_align(_function_rows(core), 2)] if core.functions else []
         if self.traffic is not None:
-            parts.append(_aligned(list(_traffic_rows(self.traffic)), 2))
+            parts.append(_align(list(_traffic_rows(self.traffic)), 2))
         return "\n\n".join([f"{self.platform}: {self.seconds * 1e3:,.3f} ms", *parts])
 
     def _core_rows(self) -> list[tuple[str, ...]]:
@@ -111,7 +111,7 @@ class CoresRun:
         return rows
 
     def document(self) -> dict[str, Any]:
-        """The same for JSON, schema ``covp.multicore/1``."""
+        """Return the same for JSON, schema ``covp.multicore/1``."""
         return {
             "schema": "covp.multicore/1",
             "platform": self.platform,
@@ -160,8 +160,8 @@ def _traffic_rows(traffic: Traffic) -> Iterator[tuple[str, ...]]:
                 yield master, place, *(f"{number:,}" for number in numbers)
 
 
-def _aligned(rows: Sequence[tuple[str, ...]], left: int) -> str:
-    """Rows as a table; the first ``left`` columns are text."""
+def _align(rows: Sequence[tuple[str, ...]], left: int) -> str:
+    """Return rows as a table; the first ``left`` columns are text."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(

@@ -125,7 +125,7 @@ class System(Closing):
         self.board.attach(model, accelerator.base, accelerator.name, accelerator.irq, number)
 
     def variable(self, core: str, name: str, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
-        """A copy of a global or static variable of a core's firmware, as it is now.
+        """Return a copy of a global or static variable of a core's firmware, as it is now.
 
         Args:
             core: name of the core.
@@ -190,7 +190,7 @@ class System(Closing):
             fault.detail = f"{fault.detail}; {where}" if fault.detail else where
             raise
         end = max(core.time for core in board.cores)
-        counts = [self._counted(core, traffic) for core in board.cores]
+        counts = [self._count(core, traffic) for core in board.cores]
         return CoresRun(
             self.platform.name,
             (end - start) / self.platform.clock_hz,
@@ -199,7 +199,7 @@ class System(Closing):
         )
 
     def _ready(self, until: Sequence[str] | None) -> tuple[list[Firmware], list[int]]:
-        """The firmware of all cores, and the numbers of those that end the run."""
+        """Return the firmware of all cores, and the numbers of those that end the run."""
         names = self.platform.core_names
         for name in names:
             if name not in self.firmware:
@@ -227,7 +227,7 @@ class System(Closing):
         layers = 0 if firmware.model is None else len(firmware.model.layers)
         core.counter.set_markers(firmware.phases(), 2 + layers)
 
-    def _counted(self, core: EmulatedCore, traffic: bool) -> tuple[PhaseCount, ...]:
+    def _count(self, core: EmulatedCore, traffic: bool) -> tuple[PhaseCount, ...]:
         names = ("", *(name for _, _, name in self.board.symbols.functions()))
         memories = [memory.region.name for memory in core.memories]
         no_others = TrafficLedger(lambda: 0) if traffic else None
@@ -268,7 +268,7 @@ class System(Closing):
         )
 
     def _traffic(self, counts: Sequence[Sequence[PhaseCount]]) -> Traffic:
-        """All bytes by master and place; exceptions' are the cores'."""
+        """Return all bytes by master and place; exceptions' are the cores'."""
         total: dict[str, dict[str, Moved]] = {}
         for name, phases in zip(self.platform.core_names, counts, strict=True):
             total[name] = dict((add_counts(phases).traffic or {}).get(CORE, {}))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covp.graph.graph import Op
-from covp.graph.index_map import reduced
+from covp.graph.index_map import reduce_axes
 from covp.graph.ops.definition import (
     OPS,
     PLAIN_INTEGERS,
@@ -58,5 +58,7 @@ for _kind in ("ARG_MAX", "ARG_MIN"):
         _shape,
         _reference,
         types=_types,
-        reads=lambda op: reduced(op, (op.attributes.axis,), op.attributes.keep_dims, "any order"),
+        reads=lambda op: reduce_axes(
+            op, (op.attributes.axis,), op.attributes.keep_dims, "any order"
+        ),
     )

@@ -228,10 +228,10 @@ def _reads(op: Op) -> list[IndexMap]:
         ]
         if number == 0 or a.scores in (2, 3):
             reads += [
-                space.stretched(MASK, (batch, head, query, key)),
-                space.stretched(LENGTHS, (batch,)),
+                space.broadcast(MASK, (batch, head, query, key)),
+                space.broadcast(LENGTHS, (batch,)),
             ]
-        maps.append(space.reading(*reads))
+        maps.append(space.make_map(*reads))
     return maps
 
 

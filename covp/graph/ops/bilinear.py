@@ -107,7 +107,7 @@ def _reads(op: Op) -> list[IndexMap]:
         Listed(1 + axis, tuple(map(int, at.lower)), tuple(map(int, at.upper)))
         for axis, at in enumerate((rows, columns))
     ]
-    return [space.reading((space.axes[0], *read, space.axes[3]))]
+    return [space.make_map((space.axes[0], *read, space.axes[3]))]
 
 
 OPS["RESIZE_BILINEAR"] = OpDefinition(

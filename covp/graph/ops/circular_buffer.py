@@ -50,7 +50,7 @@ def _reads(op: Op) -> list[IndexMap]:
     before, now = list(space.axes), list(space.axes)
     before[axis] += new
     now[axis] -= op.output.shape[axis] - new
-    return [space.reading(tuple(before), tuple(now))]
+    return [space.make_map(tuple(before), tuple(now))]
 
 
 OPS["CIRCULAR_BUFFER"] = OpDefinition(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from covp.errors import ModelError
 from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Op
-from covp.graph.index_map import Index, IndexMap, Reads, Space, regrouped, slid
+from covp.graph.index_map import Index, IndexMap, Reads, Space, regroup, slid
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, ieee, of_one_type
 from covp.graph.quantization import float_activation_range
 from covp.graph.typed_convolution import resolve
@@ -231,7 +231,7 @@ def _fully_connected_shape(op: Op) -> list[Shape]:
 def bias_reads(op: Op, channel: Index) -> Reads | None:
     """Return the bias of a channel; None where it is left out."""
     bias = op.inputs[2] if len(op.inputs) > 2 else None
-    return None if bias is None else regrouped((bias.size,), (channel,), bias.shape)
+    return None if bias is None else regroup((bias.size,), (channel,), bias.shape)
 
 
 def _image_reads(op: Op) -> list[IndexMap]:
@@ -247,7 +247,7 @@ def _image_reads(op: Op) -> list[IndexMap]:
     else:
         depth = space.loop(weights[3])
         filters = (channel, *taps, depth)
-    return [space.reading((batch, *image, depth), filters, bias_reads(op, channel))]
+    return [space.make_map((batch, *image, depth), filters, bias_reads(op, channel))]
 
 
 def _fully_connected_reads(op: Op) -> list[IndexMap]:
@@ -255,8 +255,8 @@ def _fully_connected_reads(op: Op) -> list[IndexMap]:
     *places, channel = space.axes
     element = space.loop(depth)
     extents = (*op.output.shape[:-1], depth)
-    x = regrouped(extents, (*places, element), source)
-    return [space.reading(x, (channel, element), bias_reads(op, channel))]
+    x = regroup(extents, (*places, element), source)
+    return [space.make_map(x, (channel, element), bias_reads(op, channel))]
 
 
 def _macs(op: Op) -> int:

@@ -69,7 +69,7 @@ def _reads(op: Op) -> list[IndexMap]:
     back = space.loop(op.input(0).shape[a.axis], "scan") + a.exclusive
     read = list(space.axes)
     read[a.axis] = read[a.axis] + back if a.reverse else read[a.axis] - back
-    return [space.reading(tuple(read))]
+    return [space.make_map(tuple(read))]
 
 
 for _kind in ("CUMSUM", "CUMPROD"):

@@ -292,7 +292,7 @@ def _gather_reads(op: Op) -> list[IndexMap]:
     if indices.data is not None and len(indices.shape) == 1 and not a.batches:
         constant = tuple(wrap(indices.data, op.input(0).shape[a.axis]).tolist())
         place = Listed(a.axis, constant, constant)
-    return [space.reading((*outside, place, *rest), (*space.axes[: a.batches], *found))]
+    return [space.make_map((*outside, place, *rest), (*space.axes[: a.batches], *found))]
 
 
 def _gather_nd_reads(op: Op) -> list[IndexMap]:
@@ -300,7 +300,7 @@ def _gather_nd_reads(op: Op) -> list[IndexMap]:
     found = space.axes[: len(op.input(1).shape) - 1]
     rest = space.axes[len(found) :]
     return [
-        space.reading(
+        space.make_map(
             (*found[:shared], *[Chosen()] * depth, *rest), (*found, space.loop(depth, "any order"))
         )
     ]
@@ -310,21 +310,21 @@ def _elements_reads(op: Op) -> list[IndexMap]:
     space = Space(op)
     data: list[Read] = list(space.axes)
     data[op.attributes.axis] = Chosen()
-    return [space.reading(tuple(data), space.axes)]
+    return [space.make_map(tuple(data), space.axes)]
 
 
 def _scatter_elements_reads(op: Op) -> list[IndexMap]:
     space, axis = Space(op), op.attributes.axis
     updates = list(space.axes)
     updates[axis] = space.loop(op.input(1).shape[axis])
-    return [space.reading(space.axes, tuple(updates), tuple(updates))]
+    return [space.make_map(space.axes, tuple(updates), tuple(updates))]
 
 
 def _scatter_nd_reads(op: Op) -> list[IndexMap]:
     space, (*numbers, depth) = Space(op), op.input(1).shape
     places = space.loops(numbers)
     return [
-        space.reading(
+        space.make_map(
             space.axes,
             (*places, space.loop(depth, "any order")),
             (*places, *space.axes[depth:]),
@@ -336,12 +336,12 @@ def _sequence_reads(op: Op) -> list[IndexMap]:
     space, a = Space(op), op.attributes
     data: list[Read] = list(space.axes)
     data[a.time_axis] = Chosen()
-    return [space.reading(tuple(data), (space.axes[a.batch_axis],))]
+    return [space.make_map(tuple(data), (space.axes[a.batch_axis],))]
 
 
 def _one_hot_reads(op: Op) -> list[IndexMap]:
     space, axis = Space(op), op.attributes.axis
-    return [space.reading((*space.axes[:axis], *space.axes[axis + 1 :]), *space.whole(1))]
+    return [space.make_map((*space.axes[:axis], *space.axes[axis + 1 :]), *space.whole(1))]
 
 
 def _of_axis(op: Op) -> Domains:

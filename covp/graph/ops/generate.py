@@ -96,7 +96,7 @@ def _compress_reads(op: Op) -> list[IndexMap]:
     space = Space(op)
     data: list[Read] = list(space.axes)
     data[op.attributes.axis] = Chosen()
-    return [space.reading(tuple(data), *space.whole(1))]
+    return [space.make_map(tuple(data), *space.whole(1))]
 
 
 _NUMBERS = of_one_type("float32", "int16", "int32", "int64", data=None)
@@ -106,7 +106,7 @@ OPS["SHAPE"] = OpDefinition(
     lambda op: [(len(op.input(0).shape),)],
     _shape_of,
     types=_shape_types,
-    reads=lambda op: [Space(op).reading()],
+    reads=lambda op: [Space(op).make_map()],
     positional=lambda op: (0,),
 )
 OPS["COMPRESS"] = OpDefinition(

@@ -117,7 +117,7 @@ def _interpolate_reads(op: Op) -> list[IndexMap]:
         first, last = table.data.min(axis=1), table.data.max(axis=1)
         at = Listed(axis, tuple(first.tolist()), tuple(last.tolist()))
     entry = space.axes[axis], space.loop(table.shape[1])
-    return [space.reading((*space.axes[:axis], at, *space.axes[axis + 1 :]), entry, entry)]
+    return [space.make_map((*space.axes[:axis], at, *space.axes[axis + 1 :]), entry, entry)]
 
 
 def _taps_types(op: Op) -> None:

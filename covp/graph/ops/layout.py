@@ -8,7 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
-from covp.graph.index_map import Index, IndexMap, Listed, Space, regrouped
+from covp.graph.index_map import Index, IndexMap, Listed, Space, regroup
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, of_one_type
 
 ELEMENT_TYPES = (
@@ -145,13 +145,13 @@ def _resize(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 def _reshape_reads(op: Op) -> list[IndexMap]:
     space = Space(op)
-    return [space.reading(regrouped(op.output.shape, space.axes, op.input(0).shape))]
+    return [space.make_map(regroup(op.output.shape, space.axes, op.input(0).shape))]
 
 
 def _pad_reads(op: Op) -> list[IndexMap]:
     space = Space(op)
     pairs = zip(space.axes, op.attributes.paddings, strict=True)
-    return [space.reading(tuple(axis - before for axis, (before, _) in pairs))]
+    return [space.make_map(tuple(axis - before for axis, (before, _) in pairs))]
 
 
 def placed_along(space: Space, axis: int, start: int) -> tuple[Index, ...]:
@@ -165,12 +165,12 @@ def _concatenation_reads(op: Op) -> list[IndexMap]:
     for position in range(len(op.inputs)):
         found.append(placed_along(space, axis, start))
         start += op.input(position).shape[axis]
-    return [space.reading(*found)]
+    return [space.make_map(*found)]
 
 
 def _transpose_reads(op: Op) -> list[IndexMap]:
     space, order = Space(op), op.attributes.permutation
-    return [space.reading(tuple(space.axes[order.index(axis)] for axis in range(len(order))))]
+    return [space.make_map(tuple(space.axes[order.index(axis)] for axis in range(len(order))))]
 
 
 def _slice_reads(op: Op) -> list[IndexMap]:
@@ -180,7 +180,7 @@ def _slice_reads(op: Op) -> list[IndexMap]:
     for axis, (bounds, extent) in enumerate(zip(a.slices, op.input(0).shape, strict=True)):
         taken = range(*slice(*bounds).indices(extent))
         found.append((Index() if axis in a.shrink else next(axes)) * taken.step + taken.start)
-    return [space.reading(tuple(found))]
+    return [space.make_map(tuple(found))]
 
 
 def split_reads(op: Op, data: int, axis: int) -> list[IndexMap]:
@@ -188,7 +188,7 @@ def split_reads(op: Op, data: int, axis: int) -> list[IndexMap]:
     maps, start = [], 0
     for number, output in enumerate(op.outputs):
         space = Space(op, number)
-        maps.append(space.reading(*[None] * data, placed_along(space, axis, -start)))
+        maps.append(space.make_map(*[None] * data, placed_along(space, axis, -start)))
         start += output.shape[axis]
     return maps
 
@@ -199,7 +199,7 @@ def _resize_reads(op: Op) -> list[IndexMap]:
         extents = op.input(0).shape[i + 1], a.size[i]
         at = tuple(nearest_indices(*extents, a.align_corners, a.half_pixel_centers))
         read.append(Listed(i + 1, at, at))
-    return [space.reading((space.axes[0], *read, space.axes[3]))]
+    return [space.make_map((space.axes[0], *read, space.axes[3]))]
 
 
 OPS["RESHAPE"] = OpDefinition(_reshape_shape, _reshape, types=MOVABLE, reads=_reshape_reads)

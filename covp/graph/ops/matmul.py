@@ -115,7 +115,7 @@ def _reads(op: Op) -> list[IndexMap]:
         outside = batch[len(batch) - len(own) :]
         place = [Index() if n == 1 else axis for n, axis in zip(own, outside, strict=True)]
         found.append((*place, *(pair[::-1] if swapped else pair)))
-    return [space.reading(*found)]
+    return [space.make_map(*found)]
 
 
 def _macs(op: Op) -> int:

@@ -173,7 +173,7 @@ def _from_axis(op: Op) -> list[IndexMap]:
 def _neighbours(op: Op) -> list[IndexMap]:
     space, a = Space(op), op.attributes
     near = space.axes[-1] + space.loop(a.before + a.after + 1) - a.before
-    return [space.reading((*space.axes[:-1], near))]
+    return [space.make_map((*space.axes[:-1], near))]
 
 
 for _kind, _compute, _infer, _reads in (

@@ -169,12 +169,12 @@ def _mirror_reads(op: Op) -> list[IndexMap]:
     for axis, (extent, wide, (before, after)) in enumerate(extents):
         at = tuple(places(a.mode, -before, wide, extent).tolist())
         found.append(Listed(axis, at, at) if before or after else space.axes[axis])
-    return [space.reading(tuple(found))]
+    return [space.make_map(tuple(found))]
 
 
 def _dynamic_reads(op: Op) -> list[IndexMap]:
     space = Space(op)
-    return [space.reading((Chosen(),) * len(space.axes), *space.whole(*range(1, len(op.inputs))))]
+    return [space.make_map((Chosen(),) * len(space.axes), *space.whole(*range(1, len(op.inputs))))]
 
 
 def _all_axes(op: Op) -> range:

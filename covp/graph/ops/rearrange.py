@@ -276,28 +276,28 @@ def _triangle(op: Op, values: Sequence[Array | None]) -> list[Array]:
 def _pack_reads(op: Op) -> list[IndexMap]:
     space, axis = Space(op), op.attributes.axis
     rest = (*space.axes[:axis], *space.axes[axis + 1 :])
-    return [space.reading(*((*rest, space.axes[axis] - n) for n in range(len(op.inputs))))]
+    return [space.make_map(*((*rest, space.axes[axis] - n) for n in range(len(op.inputs))))]
 
 
 def _unpack_reads(op: Op) -> list[IndexMap]:
     axis, maps = op.attributes.axis, []
     for number in range(len(op.outputs)):
         space = Space(op, number)
-        maps.append(space.reading((*space.axes[:axis], Index() + number, *space.axes[axis:])))
+        maps.append(space.make_map((*space.axes[:axis], Index() + number, *space.axes[axis:])))
     return maps
 
 
 def _tile_reads(op: Op) -> list[IndexMap]:
     space = Space(op)
     extents = zip(space.axes, op.input(0).shape, op.attributes.multiples, strict=True)
-    return [space.reading(tuple(axis % n if m > 1 and n else axis for axis, n, m in extents))]
+    return [space.make_map(tuple(axis % n if m > 1 and n else axis for axis, n, m in extents))]
 
 
 def _reverse_reads(op: Op) -> list[IndexMap]:
     space, found = Space(op), []
     for number, (axis, extent) in enumerate(zip(space.axes, op.output.shape, strict=True)):
         found.append(axis * -1 + (extent - 1) if number in op.attributes.axes else axis)
-    return [space.reading(tuple(found))]
+    return [space.make_map(tuple(found))]
 
 
 def _depth_to_space_reads(op: Op) -> list[IndexMap]:
@@ -306,7 +306,7 @@ def _depth_to_space_reads(op: Op) -> list[IndexMap]:
     block = row % n * n + column % n
     dcr = op.attributes.order == "dcr"
     source = block * depth + channel if dcr else channel * (n * n) + block
-    return [space.reading((batch, row // n, column // n, source))]
+    return [space.make_map((batch, row // n, column // n, source))]
 
 
 def _space_to_depth_reads(op: Op) -> list[IndexMap]:
@@ -317,7 +317,7 @@ def _space_to_depth_reads(op: Op) -> list[IndexMap]:
         down, right = channel // (depth * n), block % n
     else:
         down, right, source = channel // n % n, channel % n, channel // (n * n)
-    return [space.reading((batch, row * n + down, column * n + right, source))]
+    return [space.make_map((batch, row * n + down, column * n + right, source))]
 
 
 def _space_to_batch_reads(op: Op) -> list[IndexMap]:
@@ -327,7 +327,7 @@ def _space_to_batch_reads(op: Op) -> list[IndexMap]:
     for i, (size, (before, _)) in enumerate(zip(a.sizes, a.margins, strict=True)):
         block = outside // (batch * math.prod(a.sizes[i + 1 :])) % size
         found.append(space.axes[1 + i] * size + block - before)
-    return [space.reading((*found, *space.axes[1 + count :]))]
+    return [space.make_map((*found, *space.axes[1 + count :]))]
 
 
 def _batch_to_space_reads(op: Op) -> list[IndexMap]:
@@ -337,12 +337,12 @@ def _batch_to_space_reads(op: Op) -> list[IndexMap]:
         wide = space.axes[1 + i] + before
         outside += wide % size * (batch * math.prod(a.sizes[i + 1 :]))
         found.append(wide // size)
-    return [space.reading((outside, *found, *space.axes[1 + count :]))]
+    return [space.make_map((outside, *found, *space.axes[1 + count :]))]
 
 
 def _triangle_reads(op: Op) -> list[IndexMap]:
     space = Space(op)
-    return [space.reading(space.axes, *space.whole(1))]
+    return [space.make_map(space.axes, *space.whole(1))]
 
 
 def _last_two(op: Op) -> tuple[int, int]:

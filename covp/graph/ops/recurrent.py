@@ -261,7 +261,7 @@ def _reads(op: Op) -> list[IndexMap]:
         ]
         given_reads: list[Reads | None] = [*reads, state, state, (direction, triple)]
         there = zip(op.inputs, given_reads, strict=False)
-        maps.append(space.reading(*(None if tensor is None else read for tensor, read in there)))
+        maps.append(space.make_map(*(None if tensor is None else read for tensor, read in there)))
     return maps
 
 

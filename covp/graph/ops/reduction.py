@@ -17,7 +17,7 @@ import numpy as np
 from covp.errors import ModelError
 from covp.graph.arithmetic import Arithmetic, Scaling
 from covp.graph.graph import Op
-from covp.graph.index_map import IndexMap, everything, reduced
+from covp.graph.index_map import IndexMap, everything, reduce_axes
 from covp.graph.ops.definition import (
     OPS,
     Array,
@@ -204,7 +204,7 @@ def _reads(op: Op) -> list[IndexMap]:
     a = op.attributes
     if a.axes is None:
         return everything(op)
-    return reduced(op, a.axes, a.keep_dims, "any order" if op.kind in _IN_ANY_ORDER else "sum")
+    return reduce_axes(op, a.axes, a.keep_dims, "any order" if op.kind in _IN_ANY_ORDER else "sum")
 
 
 def _axes_that_fit(op: Op) -> Domains:

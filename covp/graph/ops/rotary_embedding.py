@@ -113,7 +113,7 @@ def _reads(op: Op) -> list[IndexMap]:
     has_positions = len(op.inputs) > POSITIONS and op.inputs[POSITIONS] is not None
     table = (Chosen(), angle) if has_positions else (batch, at, angle)
     positions = (batch, at) if has_positions else None
-    return [space.reading((*outside, pair), table, table, positions)]
+    return [space.make_map((*outside, pair), table, table, positions)]
 
 
 def _macs(op: Op) -> int:

@@ -151,7 +151,7 @@ def _reads(op: Op) -> list[IndexMap]:
         if not number:
             place[time] = space.axes[time] - place[time]
         middle = space.whole(*range(1, HIDDEN))
-        maps.append(space.reading(tuple(place), *middle, *states))
+        maps.append(space.make_map(tuple(place), *middle, *states))
     return maps
 
 

@@ -133,11 +133,11 @@ def _reads(op: Op) -> list[IndexMap]:
     feature, step = space.loop(features), space.loop(steps)
     bias = None if op.inputs[BIAS] is None else (unit,)
     kept = batch, filters * steps + step
-    result = space.reading((batch, feature), (filters, feature), (filters, step), bias, kept)
+    result = space.make_map((batch, feature), (filters, feature), (filters, step), bias, kept)
     space = Space(op, 1)
     batch, place = space.axes
     feature = space.loop(features)
-    after = space.reading(
+    after = space.make_map(
         (batch, feature), (place // steps, feature), None, None, (batch, place + 1)
     )
     return [result, after][: len(op.outputs)]

@@ -179,7 +179,7 @@ def _reads(op: Op) -> list[IndexMap]:
         there = dict(zip(strides, (*batches, *pair), strict=True))
         own = zip(tensor.shape, _dense(tensor.shape), strict=True)
         found.append(tuple(Index() if extent == 1 else there[stride] for extent, stride in own))
-    return [space.reading(*found)]
+    return [space.make_map(*found)]
 
 
 OPS["ATTENTION_TILED"] = OpDefinition(

@@ -192,7 +192,7 @@ def _reads(op: Op) -> list[IndexMap]:
         image = slid(places, taps, a.stride, [pads[0] for pads in a.padding], a.dilation)
     group = channel // (weights[0] // a.groups) * weights[-1] if a.groups > 1 else Index()
     x = batch, *image, group + depth, *inside
-    return [space.reading(x, (channel, *taps, depth), bias_reads(op, channel))]
+    return [space.make_map(x, (channel, *taps, depth), bias_reads(op, channel))]
 
 
 for _kind in ("CONV_ND", "TRANSPOSE_CONV"):

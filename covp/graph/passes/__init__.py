@@ -46,13 +46,13 @@ PASSES: tuple[Pass, ...] = (
     fuse_attention,
     separate_states,
 )
-"""In the order they run; each changes the graph in place and keeps its outputs to the bit.
+"""Passes in running order; each changes the graph in place and keeps its outputs to the bit.
 
 Only `fold_scales` changes results, those of float layers, by their rounding."""
 
 
 def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> Graph:
-    """A new graph that computes the same with fewer operators; the argument stays as it is.
+    """Return a new graph that computes the same with fewer operators; the argument stays as it is.
 
     Args:
         graph: of a model.
@@ -128,7 +128,7 @@ def _new_constants(before: Graph, after: Graph) -> int:
 
 
 def _blame(graph: Graph) -> None:
-    """Raises ModelError that names the first pass that changes results."""
+    """Raise ModelError naming the first pass that changes results."""
     lowered = copy_graph(graph)
     for run in PASSES:
         before = copy_graph(lowered)
@@ -138,7 +138,7 @@ def _blame(graph: Graph) -> None:
 
 
 def demand_states(graph: Graph, changed: Graph, who: str, error: type[CovpError]) -> None:
-    """A graph that someone's pass returned still has the states of the one it was given.
+    """Check that a graph that someone's pass returned still has the states of the original one.
 
     Args:
         who: ran the pass, for the error.

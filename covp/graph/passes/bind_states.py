@@ -12,7 +12,7 @@ from covp.graph.passes.copy import copy_graph
 
 
 def bind_states(graph: Graph, pairs: Mapping[str, str]) -> Graph:
-    """A graph that takes no such inputs and gives no such outputs any more.
+    """Return a graph that takes no such inputs and gives no such outputs any more.
 
     Args:
         graph: stays as it is.
@@ -24,12 +24,12 @@ def bind_states(graph: Graph, pairs: Mapping[str, str]) -> Graph:
     """
     bound = copy_graph(graph)
     for given, result in pairs.items():
-        before = _named(bound.inputs, given, f"{graph.name}, state {given}: no input")
-        after = _named(bound.outputs, result, f"{graph.name}, state {given}: no output")
+        before = _find_named_tensor(bound.inputs, given, f"{graph.name}, state {given}: no input")
+        after = _find_named_tensor(bound.outputs, result, f"{graph.name}, state {given}: no output")
         if (before.shape, before.dtype) != (after.shape, after.dtype):
             raise UsageError(
                 f"{graph.name}, state {given}: the input is {before.dtype} {before.shape}, "
-                f"the output {result} is {after.dtype} {after.shape}; both must be alike"
+                f"the output {result} is {after.dtype} {after.shape}; both must be equal"
             )
         if not _same_numbers(before, after):
             raise UsageError(
@@ -44,7 +44,7 @@ def bind_states(graph: Graph, pairs: Mapping[str, str]) -> Graph:
     return bound
 
 
-def _named(tensors: list[Tensor], name: str, missing: str) -> Tensor:
+def _find_named_tensor(tensors: list[Tensor], name: str, missing: str) -> Tensor:
     for tensor in tensors:
         if tensor.name == name:
             return tensor

@@ -8,7 +8,7 @@ from covp.graph.graph import Graph, Op
 
 
 def copy_graph(graph: Graph) -> Graph:
-    """New operators and lists; tensors and attribute objects are shared, nothing changes them."""
+    """Return a copy with new operators and lists; immutable tensors and attributes are shared."""
     ops: list[Op] = [
         replace(op, inputs=list(op.inputs), outputs=list(op.outputs)) for op in graph.ops
     ]

@@ -13,7 +13,7 @@ from covp.graph.graph import Graph, Op
 
 
 def reorder_flattened(graph: Graph) -> None:
-    """TRANSPOSE, RESHAPE, FULLY_CONNECTED with constant weights: without the TRANSPOSE."""
+    """Remove the TRANSPOSE of TRANSPOSE, RESHAPE, FULLY_CONNECTED with constant weights."""
     for op in graph.ops:
         if op.kind != "FULLY_CONNECTED" or op.input(1).data is None:
             continue

@@ -20,7 +20,7 @@ _FOLDED = ("ADD", "SUB", "MUL", "DIV")
 
 
 def fold_scales(graph: Graph) -> None:
-    """float32 MUL, DIV, ADD and SUB of a constant per channel after a layer with weights.
+    """Fold float32 MUL, DIV, ADD and SUB of a constant per channel into the layer before.
 
     The results are those of the graph before up to rounding.
     """
@@ -41,7 +41,7 @@ def fold_scales(graph: Graph) -> None:
 
 
 def _layer_before(graph: Graph, op: Op) -> Op | None:
-    """The layer that alone gives an operator its data, if its weights may change."""
+    """Return the layer that alone gives an operator its data, if its weights may change."""
     if op.kind not in _FOLDED or op.output.dtype != np.float32:
         return None
     data = [t for t in op.inputs if t is not None and t.data is None]
@@ -54,7 +54,7 @@ def _layer_before(graph: Graph, op: Op) -> Op | None:
 
 
 def _per_channel(op: Op) -> NDArray[Any] | None:
-    """The constant operand, one element for each channel; None where it is something else."""
+    """Return the constant operand, one element per channel; None where it is anything else."""
     first, second = op.input(0), op.input(1)
     data, constant = (first, second) if second.data is not None else (second, first)
     if data is second and op.kind in ("SUB", "DIV"):
@@ -70,7 +70,7 @@ def _per_channel(op: Op) -> NDArray[Any] | None:
 
 
 def _fold(layer: Op, kind: str, constant: NDArray[Any]) -> bool:
-    """Whether it was done: not where weights would leave the range of float32."""
+    """Fold a constant into a layer; return False if weights would leave the range of float32."""
     weights = layer.input(1)
     bias = layer.inputs[2] if len(layer.inputs) > 2 else None
     assert weights.data is not None

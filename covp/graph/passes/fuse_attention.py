@@ -25,14 +25,14 @@ def fuse_attention(graph: Graph) -> None:
 
 
 def expand_attention(graph: Graph) -> None:
-    """The inverse: for targets that take the matrix products apart from the rest."""
+    """Undo `fuse_attention`, for targets that take the matrix products separately."""
     for op in [op for op in graph.ops if op.kind == "ATTENTION_TILED"]:
         at = graph.ops.index(op)
         graph.ops[at : at + 1] = op.attributes.ops
 
 
 def _parts(graph: Graph, softmax: Op) -> list[Op] | None:
-    """The operators around a SOFTMAX that become one, in order; None where it is no attention."""
+    """Return the operators around a SOFTMAX to fuse, in order; None where it is not attention."""
     before = _sole_producer(graph, softmax.input(0))
     scale = before if before is not None and _is_scale(before) else None
     scores = _sole_producer(graph, scale.input(0)) if scale is not None else before
@@ -50,7 +50,7 @@ def _parts(graph: Graph, softmax: Op) -> list[Op] | None:
 
 
 def _fits(scores: Op, softmax: Op, mix: Op) -> bool:
-    """Whether these are int8 attention: weights on the left of the second product, as stored."""
+    """Return whether these are int8 attention: weights on the left of the second product."""
     return (
         scores.kind == mix.kind == "BATCH_MATMUL"
         and mix.input(0) is softmax.output
@@ -65,7 +65,7 @@ def _fits(scores: Op, softmax: Op, mix: Op) -> bool:
 
 
 def _is_scale(op: Op) -> bool:
-    """Whether it multiplies by one constant number: a function of each byte."""
+    """Return whether it multiplies by one constant number: a function of each byte."""
     factor = op.inputs[1] if op.kind == "MUL" else None
     return factor is not None and factor.data is not None and factor.size == 1
 
@@ -81,7 +81,7 @@ def _sole_reader(graph: Graph, tensor: Tensor) -> Op | None:
 
 
 def _transpose_before(graph: Graph, tensor: Tensor) -> Op | None:
-    """The TRANSPOSE that makes an operand; reading with its strides does the same."""
+    """Return the TRANSPOSE that makes an operand; reading with its strides does the same."""
     producer = graph.producer(tensor)
     return producer if producer is not None and producer.kind == "TRANSPOSE" else None
 

@@ -24,7 +24,7 @@ def remove_no_ops(graph: Graph) -> None:
 
 
 def _same_values(source: Tensor, result: Tensor) -> bool:
-    """Whether equal stored values are equal real values."""
+    """Return whether equal stored values are equal real values."""
     if (source.shape, source.dtype) != (result.shape, result.dtype):
         return False
     if source.quantization is None or result.quantization is None:
@@ -42,7 +42,7 @@ def _forward(op: Op) -> bool:
 
 
 def _always(op: Op) -> bool:
-    """Equal shapes leave nothing to move."""
+    """Return True: equal shapes leave nothing to move."""
     return True
 
 

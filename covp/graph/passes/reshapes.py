@@ -9,7 +9,7 @@ from covp.graph.passes.axis_orders import is_elementwise
 
 
 def merge_reshapes(graph: Graph) -> None:
-    """Elementwise operators of one input come before a RESHAPE of what is computed.
+    """Move elementwise operators of one input before a RESHAPE of what is computed.
 
     So an activation stands behind the convolution that it becomes a part of.
     """
@@ -30,7 +30,7 @@ def merge_reshapes(graph: Graph) -> None:
 
 
 def _may_go_before(graph: Graph, op: Op, source: Op) -> bool:
-    """Whether the operator has one input, and reads a RESHAPE of what another one computes.
+    """Return whether the operator has one input, a RESHAPE of what another operator computes.
 
     One that gives its input another quantization stays where it is.
     """
@@ -43,7 +43,7 @@ def _may_go_before(graph: Graph, op: Op, source: Op) -> bool:
 
 
 def _swap(graph: Graph, op: Op, source: Op) -> None:
-    """What reads the operator reads a RESHAPE of it; one that is a RESHAPE reads itself."""
+    """Swap an operator and the RESHAPE before it."""
     inner, result = source.input(0), op.output
     flat = replace(result, name=f"{result.name}_before_{source.name}", shape=inner.shape)
     after = Op("RESHAPE", source.name, [flat], [result], None, source.index)

@@ -1,4 +1,4 @@
-"""What a state becomes is computed: a copy where it is a constant, or another state's old value."""
+"""Compute new states by a copy where they are constants or another state's old value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As few transposes as possible: pairs that cancel are removed, the others sink below the rest.
+"""Minimize transposes: pairs that cancel are removed, the others sink below the rest.
 
 Operators are visited in order. One whose inputs are transposes in one order computes on what lies
 before them instead, and a transpose follows it. What would need a transpose of its own stays. A way
@@ -16,29 +16,29 @@ from covp.graph.attributes import Transpose
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.passes.axis_orders import (
     Order,
-    composed,
+    compose,
     data_positions,
     moves_nothing,
-    turned,
+    permute,
     undoes,
 )
 from covp.graph.passes.copy import copy_graph
 
 Choice = Callable[[Graph, Op, list[Op], Order], bool]
-"""Whether the transposes before an operator shall become one of that order after it."""
+"""Rule whether an operator's transposes before it become one of that order after it."""
 
 
 def remove_transposes(graph: Graph) -> None:
     """Cancel TRANSPOSE pairs and sink the others, where that leaves less to move."""
     if any(op.kind == "TRANSPOSE" for op in graph.ops):
-        best = min((_sunk(graph, choice) for choice in (_always, _fewer)), key=_cost)
+        best = min((_sink_all(graph, choice) for choice in (_always, _fewer)), key=_cost)
         while _cost(best) < _cost(graph):
             graph.ops = best.ops
-            best = _sunk(graph, _fewer)
+            best = _sink_all(graph, _fewer)
 
 
 def reshape_for_transposes(graph: Graph) -> None:
-    """A TRANSPOSE that moves axes of extent 1 alone is a RESHAPE, which costs nothing."""
+    """Replace each TRANSPOSE that only moves axes of extent 1 by a RESHAPE, which is free."""
     for op in graph.ops:
         if op.kind == "TRANSPOSE" and not graph.is_result(op.output):
             source = op.input(0)
@@ -47,7 +47,7 @@ def reshape_for_transposes(graph: Graph) -> None:
 
 
 def transpose(source: Tensor, permutation: tuple[int, ...], name: str, index: int) -> Op:
-    """A TRANSPOSE with a new output tensor; output axis i is input axis permutation[i].
+    """Return a TRANSPOSE with a new output tensor; output axis i is input axis permutation[i].
 
     Quantization along an axis is not supported: activations have one scale.
     """
@@ -57,7 +57,7 @@ def transpose(source: Tensor, permutation: tuple[int, ...], name: str, index: in
 
 
 def _cost(graph: Graph) -> tuple[int, int]:
-    """Elements that transposes move, and their number."""
+    """Return how many elements transposes move, and how many transposes there are."""
     orders = [op for op in graph.ops if op.kind == "TRANSPOSE"]
     moved = [op for op in orders if not moves_nothing(op.input(0).shape, _order(op))]
     return sum(op.output.size for op in moved), len(orders)
@@ -73,7 +73,7 @@ def _always(graph: Graph, op: Op, sources: list[Op], order: Order) -> bool:
 
 
 def _fewer(graph: Graph, op: Op, sources: list[Op], order: Order) -> bool:
-    """Whether fewer transposes are left."""
+    """Return whether fewer transposes are left."""
     removed = sum(graph.consumers(source.output) == [op] for source in sources)
     readers = graph.consumers(op.output)
     cancelled = sum(
@@ -82,8 +82,8 @@ def _fewer(graph: Graph, op: Op, sources: list[Op], order: Order) -> bool:
     return removed + cancelled > int(cancelled < len(readers))
 
 
-def _sunk(graph: Graph, choice: Choice) -> Graph:
-    """A copy whose transposes sank where the choice allows it."""
+def _sink_all(graph: Graph, choice: Choice) -> Graph:
+    """Return a copy whose transposes sank where the choice allows it."""
     return _Sinking(copy_graph(graph), choice).graph
 
 
@@ -105,10 +105,10 @@ class _Sinking:
                 self._transpose(op)
             elif not self._sink(op):
                 self._ops.append(op)
-        graph.ops = self._used()
+        graph.ops = self._drop_unread()
 
-    def _used(self) -> list[Op]:
-        """Without transposes that nothing reads."""
+    def _drop_unread(self) -> list[Op]:
+        """Return the operators without transposes that nothing reads."""
         read: set[int] = {id(tensor) for tensor in self.graph.results}
         used = []
         for op in reversed(self._ops):
@@ -118,11 +118,11 @@ class _Sinking:
         return used[::-1]
 
     def _transpose(self, op: Op) -> None:
-        """Joined with one before it; the same one twice is one."""
+        """Transpose a tensor, joined with a transpose before it; reuse an equal one."""
         inner, order = op.input(0), _order(op)
         first = self._turned.get(id(inner))
         if first is not None:
-            inner, order = first.input(0), composed(_order(first), order)
+            inner, order = first.input(0), compose(_order(first), order)
         result = self.graph.is_result(op.output)
         if not result and order == tuple(range(len(order))):
             self._same[id(op.output)] = inner
@@ -139,7 +139,7 @@ class _Sinking:
         self._made.setdefault((id(op.input(0)), _order(op)), op)
 
     def _sink(self, op: Op) -> bool:
-        """Compute on what is before the transposes, if there are such; whether that was done."""
+        """Compute on what is before the transposes, if any; return whether that was done."""
         positions = [p for p in data_positions(op) if op.inputs[p] is not None]
         found = [self._turned.get(id(op.inputs[p])) for p in positions]
         sources = [source for source in found if source is not None]
@@ -148,7 +148,7 @@ class _Sinking:
         order = _order(sources[0])
         rank = len(order)
         inner = [self._inner(op.input(p), order, rank) for p in positions]
-        change = turned(op, order)
+        change = permute(op, order)
         if change is None or any(t is None for t in inner):
             return False
         if not self._choice(self.graph, op, sources, change.order):
@@ -176,7 +176,7 @@ class _Sinking:
             self._add(Op("TRANSPOSE", name, [inner], [result], Transpose(order), op.index))
 
     def _inner(self, tensor: Tensor, order: Order, rank: int) -> Tensor | None:
-        """The tensor before a transpose of that order; None where it does not exist."""
+        """Return the tensor before a transpose of that order; None where it does not exist."""
         source = self._turned.get(id(tensor))
         if source is not None and _order(source) == order:
             return source.input(0)
@@ -188,7 +188,7 @@ class _Sinking:
         return back.output if back is not None else None
 
     def _constant(self, tensor: Tensor, order: Order, rank: int) -> Tensor:
-        """A constant, broadcast from the right, in the order before a transpose."""
+        """Return a constant, broadcast from the right, in the order before a transpose."""
         if tensor.size == 1:
             return tensor
         key = id(tensor), order, rank

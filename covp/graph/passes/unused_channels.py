@@ -22,7 +22,7 @@ Indices = NDArray[np.int64]
 
 
 def remove_unused_channels(graph: Graph) -> None:
-    """From the last layer to the first: channels that only removed filters read are found too."""
+    """Remove channels that nothing reads, from the last layer to the first."""
     for op in reversed(list(graph.ops)):
         if op.kind == "CONV_2D" and op.input(1).data is not None:
             keep = _read_channels(op)
@@ -32,7 +32,7 @@ def remove_unused_channels(graph: Graph) -> None:
 
 
 def _read_channels(op: Op) -> Indices:
-    """Input channels with a weight that is not zero, filled up to whole words with others."""
+    """Return input channels with a nonzero weight, filled up to whole words with others."""
     weights = op.input(1).data
     assert weights is not None
     parameters = op.input(1).quantization
@@ -46,7 +46,7 @@ def _read_channels(op: Op) -> Indices:
 
 
 def _chain(graph: Graph, op: Op) -> list[Op]:
-    """The layers before ``op`` that can lose channels, the nearest first; ends in a CONV_2D.
+    """Return the layers before ``op`` that can lose channels, the nearest first; ends in a CONV_2D.
 
     Empty where a tensor on the way has other readers or comes from something else.
     """
@@ -88,7 +88,7 @@ def _narrow(op: Op, chain: list[Op], keep: Indices) -> None:
 
 
 def _select(tensor: Tensor, keep: Indices, axis: int) -> Tensor:
-    """The tensor with some of its channels, and their scales."""
+    """Return the tensor with some of its channels, and their scales."""
     data: NDArray[Any] | None = None
     if tensor.data is not None:
         data = np.ascontiguousarray(np.take(tensor.data, keep, axis))

@@ -32,6 +32,7 @@ FAST = ["gemm:startup_cycles=0,size=64,bytes_per_cycle=64", "qconv2d:wait=sleep,
 PLATFORMS = ["cortex-m4", "riscv32", "cortex-m0plus"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("seed", [0, 2, 3, 4, 5, 7])
 def test_outputs_are_the_references(seed: int) -> None:
     holds(seed)
@@ -96,6 +97,7 @@ def _random_order(program: Program, random: np.random.Generator) -> tuple[Action
     return simulate(tasks, list(random.random(len(tasks)))).actions
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("seed", range(4))
 def test_states_are_kept(seed: int) -> None:
     """What a state becomes may be written over it, but not while a unit still reads it."""

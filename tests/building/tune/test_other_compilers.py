@@ -20,7 +20,7 @@ from covp.building.tune.records import (
     structure_key,
     trial_file,
 )
-from covp.building.tune.taken_over import taken_over
+from covp.building.tune.taken_over import remeasure_candidates
 from covp.building.tune.tuner import Options, tune
 from covp.chip.cores import Core, find_core
 from covp.codegen.layer import KernelRequest, schedules
@@ -159,7 +159,7 @@ def test_a_schedule_that_does_not_fit_is_skipped_and_said_once(
     append_trials(path, [trial(op, junk[0], "zig 0.17.2", 1)])
     other = Records([path])
     assert chosen(other, op, compiler="zig 0.17.2") == fast
-    assert taken_over(other, op, CORE, "zig 0.17.2")[0] == Schedule.parse(fast)
+    assert remeasure_candidates(other, op, CORE, "zig 0.17.2")[0] == Schedule.parse(fast)
 
 
 def test_records_do_not_change_under_a_process(

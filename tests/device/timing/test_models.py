@@ -28,6 +28,7 @@ AND = 0x4011  # ands r1, r2
 BEQ, PUSH, POP_PC = 0xD0FE, 0xB5F0, 0xBDF0  # {r4-r7, lr}; {r4-r7, pc}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("model", "code", "expected"),
     [
@@ -75,6 +76,7 @@ def test_cycles(model: str, code: tuple[int, ...], expected: int) -> None:
     assert cycles(model, *code) == expected
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("model", "branch", "extra"),
     [

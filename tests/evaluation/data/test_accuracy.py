@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from covp.errors import UsageError
 from covp.evaluation import Build, Runner, Sample, build
 from covp.evaluation.data.accuracy import Data, accuracy_of, first_inputs
-from covp.evaluation.data.stored import quantized, real
+from covp.evaluation.data.stored import quantize, real
 from covp.graph.graph import Graph
 from covp.graph.reference import ReferenceExecutor, run_reference
 from covp.graph.zoo.tflite_writer import write_tflite
@@ -35,7 +35,7 @@ def saved(path: Path, array: Array) -> Path:
 
 
 def stored(graph: Graph, values: Array) -> Array:
-    return quantized(values, graph.inputs[0])
+    return quantize(values, graph.inputs[0])
 
 
 @pytest.mark.costly
@@ -227,10 +227,10 @@ def test_files_that_cannot_be_used(made: Build, tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("1\ncat\n")
     (tmp_path / "ragged.csv").write_text("1,2\n1\n")
     (tmp_path / "empty.csv").write_text("class\n")
-    cases = [("pictures", None, "cat.png has to be decoded first: write each sample"),
+    cases = [("pictures", None, "cat.png must be decoded first: write each sample"),
              ("short", None, r"has 3 bytes; a sample has 72 \(int8\) or 288 \(float32\)"),
-             ("many", None, "it is to be one sample"), ("text.npy", None, "holds no plain array"),
-             ("text.npz", None, "no archive"), ("pickled.npy", None, "holds no plain array"),
+             ("many", None, "but must be one sample"), ("text.npy", None, "holds no plain array"),
+             ("text.npz", None, "not an archive"), ("pickled.npy", None, "holds no plain array"),
              ("no.npy", None, "cannot be read"), ("x.npy", "words.txt", "words.txt:2: 'cat'"),
              ("x.npy", "ragged.csv", "ragged.csv:2: 1 numbers, not 2"),
              ("x.npy", "empty.csv", "has no labels"), ("x.npy", "no.txt", "no.txt: cannot be read"),

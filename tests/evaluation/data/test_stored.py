@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from covp.evaluation.data.stored import quantized, real
+from covp.evaluation.data.stored import quantize, real
 from covp.graph.graph import Quantization, Tensor
 from covp.graph.zoo.builder import single_op_graph
 from covp.graph.zoo.tflite_writer import write_tflite
@@ -43,7 +43,7 @@ def test_as_litert(dtype: str, scale: float, zero_point: int, litert: Litert) ->
         "QUANTIZE", source, scale=given[0], zero_point=given[1], dtype=np.dtype(dtype)
     )
     (wanted,) = litert(write_tflite(graph), [x[None]])
-    found = quantized(x[None], tensor(dtype, scale, zero_point))
+    found = quantize(x[None], tensor(dtype, scale, zero_point))
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(found, wanted)
 
@@ -72,7 +72,7 @@ def test_halves_go_to_the_even_neighbour_as_in_onnx(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     (wanted,) = session.run(None, {"x": x})
-    found = quantized(x, tensor(dtype, scale, zero_point), half_to_even=True)
+    found = quantize(x, tensor(dtype, scale, zero_point), half_to_even=True)
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -82,4 +82,4 @@ def test_stored_values_mean_themselves(dtype: str, scale: float, zero_point: int
     every = np.arange(info.min, info.max + 1).astype(dtype)
     kind = tensor(dtype, scale, zero_point)
     for half_to_even in (False, True):
-        np.testing.assert_array_equal(quantized(real(every, kind), kind, half_to_even), every)
+        np.testing.assert_array_equal(quantize(real(every, kind), kind, half_to_even), every)

@@ -130,6 +130,6 @@ def test_a_search_that_is_started_again_goes_on(tmp_path: Path) -> None:
     with (
         Store(tmp_path / "a.sqlite") as store,
         Processes(standins.designs, 1) as workers,
-        pytest.raises(UsageError, match="energy_j is not known of any design"),
+        pytest.raises(UsageError, match="energy_j is not known for any design"),
     ):
         search(Space(make_spec(energy)), store, workers)

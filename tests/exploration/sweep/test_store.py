@@ -54,10 +54,10 @@ def test_work_done_twice_is_one_row(url: str) -> None:
         store.put(ROWS[:2], 0)
         store.put([failed(0, "late")], 0)
         assert store.rows() == [ROWS[1], ROWS[0]]  # as they were found
-        assert store.finished(KEYS) == dict.fromkeys(KEYS[:2], "ok")
+        assert store.statuses(KEYS) == dict.fromkeys(KEYS[:2], "ok")
         store.put([failed(2, "once")], 0)
         store.forget_failed(KEYS)
-        assert store.finished(KEYS) == dict.fromkeys(KEYS[:2], "ok")
+        assert store.statuses(KEYS) == dict.fromkeys(KEYS[:2], "ok")
 
 
 def test_coordinators_share_work(postgres_url: str) -> None:
@@ -70,7 +70,7 @@ def test_coordinators_share_work(postgres_url: str) -> None:
         first.put(ROWS[:5], 15)
         assert second.claim(KEYS) == set(KEYS[10:])
         # it is silent for too long: others may go on with what it had
-        with first._begun() as connection:
+        with first._begin() as connection:
             late = tables.now(connection) - tables.LEASE - 1
             mine = tables.coordinators.c.id == first._me
             connection.execute(sql.update(tables.coordinators).where(mine).values(heartbeat=late))
@@ -96,7 +96,7 @@ def test_status_while_it_runs_and_after(url: str) -> None:
 def test_a_column_of_a_later_version_is_added(url: str) -> None:
     with Store(url) as store:
         store.put(ROWS[:1], 0)
-        with store._begun() as connection:
+        with store._begin() as connection:
             connection.execute(sql.text("ALTER TABLE rows DROP COLUMN accuracy"))
     with Store(url) as store:
         assert store.rows() == ROWS[:1]
@@ -125,7 +125,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert "\n" not in str(error.value)
-        assert store.finished(KEYS).keys() == set(KEYS[:10])
+        assert store.statuses(KEYS).keys() == set(KEYS[:10])
         store.put(ROWS, 0)
     assert stored_rows(path, KEYS) == ROWS
 
@@ -161,7 +161,7 @@ def test_a_server_that_comes_back(postgres_url: str, postgres_server: Server) ->
     ("where", "message"),
     [
         ("mysql://host/x", "kept in SQLite"),
-        ("postgresql:/me@x://y", "no URL of a database"),
+        ("postgresql:/me@x://y", "not a database URL"),
         ("postgresql://me:secret@127.0.0.1:1/x", r"127\.0\.0\.1:1/x: .*check that the server runs"),
     ],
 )
@@ -186,7 +186,7 @@ def test_a_wrong_file_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(CovpError, match=hint) as error, Store(path) as store:
             store.rows()
         assert "\n" not in str(error.value)
-    with pytest.raises(UsageError, match="there is no sweep"):
+    with pytest.raises(UsageError, match="no sweep found"):
         stored_rows(tmp_path / "none.sqlite")
     (tmp_path / "file").write_text("")
     with pytest.raises(CovpError, match="cannot be written"):
@@ -208,7 +208,7 @@ def test_what_was_altered_is_no_result(url: str, caplog: pytest.LogCaptureFixtur
             altered(store, column, "'0'" if getattr(row, column, None) is True else "'7.5e3'")
             assert stored_rows(url) == [] and read_status(url).done == 0, column
             assert "checksum is wrong: 1; left out" in caplog.messages[-1]
-            assert store.finished([row.key]) == {}, column
+            assert store.statuses([row.key]) == {}, column
             assert "checksum is wrong: 1; removed" in caplog.messages[-1]
             with pytest.raises(CovpError, match="1 of 1 rows that were stored are not there"):
                 store.results([row.key])
@@ -231,7 +231,7 @@ def altered(store: Store, column: str, value: str) -> None:
     elif kind == "BOOLEAN":
         value = value.replace("7.5e3", "1")
     text = sql.text(f'UPDATE rows SET "{column}" = CAST({value} AS {kind})')
-    with store._begun() as connection:
+    with store._begin() as connection:
         connection.execute(text)
 
 
@@ -338,7 +338,7 @@ def test_a_damaged_index_hides_no_row(tmp_path: Path, caplog: pytest.LogCaptureF
     key = KEYS[3].encode()
     flipped(path, key, bytes([key[0] ^ 1]) + key[1:])
     for read in (stored_rows, read_status):
-        with pytest.raises(CovpError, match=r"malformed: .*; start the sweep again to mend"):
+        with pytest.raises(CovpError, match=r"malformed: .*; start the sweep again to fix"):
             read(path)
     with Store(path) as store:
         assert store.rows(KEYS) == ROWS
@@ -349,7 +349,7 @@ def test_a_damaged_index_hides_no_row(tmp_path: Path, caplog: pytest.LogCaptureF
 def test_status_tells_of_damaged_rows(url: str) -> None:
     with Store(url) as store:
         store.put(ROWS, 0)
-        with store._begun() as connection:
+        with store._begin() as connection:
             where = f"WHERE key = '{KEYS[0]}'"
             connection.execute(sql.text(f"UPDATE rows SET instructions = 7 {where}"))
         status = read_status(url)
@@ -363,7 +363,7 @@ def test_a_value_of_many_brackets_is_a_damaged_row(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     with Store(path) as store:
         store.put(ROWS, 0)
-        with store._begun() as connection:
+        with store._begin() as connection:
             deep = "[" * 100_000 + "]" * 100_000
             where = f"WHERE key = '{KEYS[0]}'"
             connection.execute(sql.text(f"UPDATE rows SET vary = '{deep}' {where}"))
@@ -396,12 +396,12 @@ def test_a_store_that_another_user_writes_is_no_fixed_file(
         patched.setattr(os, "access", lambda *_: False)  # as in another user's folder
         store.put(ROWS, 0)
         for _ in range(2):
-            assert "immutable" not in database.opened(location, read_only=True).url.query
+            assert "immutable" not in database.open_engine(location, read_only=True).url.query
             assert stored_rows(path, KEYS) == ROWS
             with store._engine.connect() as connection:  # nothing waits to be put in
                 connection.execute(sql.text("PRAGMA wal_checkpoint(TRUNCATE)"))
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert "immutable" in database.opened(location, read_only=True).url.query
+    assert "immutable" in database.open_engine(location, read_only=True).url.query
 
 
 def test_results_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

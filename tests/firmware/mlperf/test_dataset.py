@@ -28,19 +28,19 @@ def second(line: str) -> Callable[[Path], object]:
 
 WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
     "a class too large": (second("001.bin,12,12"), "class 12 of 12; they are 0 to 11"),
-    "a negative class": (second("001.bin,12,-1"), "'-1' is no whole number"),
-    "no number": (second("001.bin,12,yes"), "'yes' is no whole number"),
-    "other digits": (second("001.bin,12,\u0663"), "is no whole number"),
+    "a negative class": (second("001.bin,12,-1"), "'-1' is not an integer"),
+    "no number": (second("001.bin,12,yes"), "'yes' is not an integer"),
+    "other digits": (second("001.bin,12,\u0663"), "is not an integer"),
     "other classes": (second("001.bin,10,3"), "kws01 has 12 classes, not 10"),
     "two columns": (second("001.bin,12"), "has 2 columns; of kws01 it is file,classes,class"),
     "no such file": (second("nine.bin,12,1"), "'nine.bin' cannot be read: No such file"),
-    "a folder": (second(".,12,1"), "is no file"),
+    "a folder": (second(".,12,1"), "is not a file"),
     "a NUL": (second("a\0b,12,1"), f"{LABELS}"),
-    "a quote": (second('"001.bin,12,1'), "is no CSV text"),
+    "a quote": (second('"001.bin,12,1'), "is not CSV text"),
     "a long file": (lambda f: (f / "001.bin").write_bytes(bytes(491)), "001.bin has 491 bytes"),
     "an empty file": (lambda f: (f / "001.bin").write_bytes(b""), "has 0 bytes; kws01 takes 490"),
     "no lines": (lines(lambda all_lines: []), "names no file"),
-    "no text": (lambda f: (f / LABELS).write_bytes(b"\xff\xfe"), "is no CSV text"),
+    "no text": (lambda f: (f / LABELS).write_bytes(b"\xff\xfe"), "is not CSV text"),
     "no labels": (lambda f: (f / LABELS).unlink(), f"neither {LABELS} nor kws01/{LABELS}"),
 }
 

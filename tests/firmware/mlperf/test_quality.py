@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from covp.evaluation.data.metrics import area_under_curve, top_1
-from covp.evaluation.data.stored import quantized
+from covp.evaluation.data.stored import quantize
 from covp.evaluation.data.tasks import TASKS
 from covp.firmware.mlperf.quality import Quality
 from covp.graph.zoo.catalog import CATALOG
@@ -63,7 +63,7 @@ def test_a_spectrum_is_quantized_value_by_value(
     values: list[float], scale: float, zero_point: int
 ) -> None:
     given_values = np.array(values, np.float32)
-    found = quantized(given_values, int8("x", given_values.shape, scale, zero_point))
+    found = quantize(given_values, int8("x", given_values.shape, scale, zero_point))
     assert np.array_equal(found, as_spectrum(given_values, scale, zero_point)[0])
 
 

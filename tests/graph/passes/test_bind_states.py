@@ -23,6 +23,7 @@ def cell() -> Graph:
     return builder.graph(builder.add("ADD", y, y, attributes=Elementwise()), y)
 
 
+@pytest.mark.process
 def test_a_bound_pair_is_fed_back() -> None:
     graph = cell()
     hidden = graph.outputs[1].name
@@ -53,6 +54,7 @@ def test_what_does_not_fit_is_an_error(pairs: dict[str, str], said: str) -> None
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.process
 def test_an_output_that_is_the_input_itself_keeps_its_value() -> None:
     """By way of an Identity: it has the name that the file gives it."""
     onnx = pytest.importorskip("onnx")

@@ -22,6 +22,7 @@ def model() -> Graph:
     return builder.graph(builder.add("ADD", y, y, attributes=Elementwise()))
 
 
+@pytest.mark.process
 def test_passes_run_in_order_on_a_copy() -> None:
     seen: list[Any] = []
 

@@ -56,6 +56,7 @@ def network() -> Graph:
     return b.graph(z, b.add("DEQUANTIZE", z, dtype=np.float32))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("platform", ["cortex-m4", "riscv32", "cortex-m0plus"])
 def test_litert_and_cores_agree(litert: Any, platform: str) -> None:
     data = write_tflite(network())

@@ -40,6 +40,7 @@ def _mlp():
     return _model(nodes, inputs, outputs, constants)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("platform", ["riscv32", "mps2-an386"])
 def test_a_network_computes_what_onnxruntime_computes(platform, tmp_path):
     model = _mlp()

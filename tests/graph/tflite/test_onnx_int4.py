@@ -56,6 +56,7 @@ def model(layer: str, dtype: str, zero_point: int) -> tuple[onnx.ModelProto, tup
     return made, source
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("layer", SHAPES)
 @pytest.mark.parametrize(("dtype", "zero_point"), [("int4", 0), ("uint4", 8), ("uint4", 3)])
 def test_layers_are_onnxruntimes(layer: str, dtype: str, zero_point: int) -> None:

@@ -28,6 +28,7 @@ def on_core(graph: Graph, *inputs: Any) -> list[Any]:
     return found if isinstance(found, list) else [found]
 
 
+@pytest.mark.process
 def test_a_scalar_of_an_empty_shape(litert: Any) -> None:
     """RESHAPE to the shape [], a constant without elements and without buffer."""
     x, y = Tensor("x", (1, 1), FLOAT), Tensor("y", (), FLOAT)
@@ -45,6 +46,7 @@ def test_a_scalar_of_an_empty_shape(litert: Any) -> None:
         assert found[0] == 3.0
 
 
+@pytest.mark.process
 def test_outputs_that_nothing_computes(litert: Any) -> None:
     """An input, a constant, and one tensor twice, beside what is computed."""
     builder = GraphBuilder("ends")
@@ -61,6 +63,7 @@ def test_outputs_that_nothing_computes(litert: Any) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.process
 def test_constants_of_float16(litert: Any) -> None:
     """Converters put a DEQUANTIZE behind each, which LiteRT runs once."""
     rng = np.random.default_rng(3)
@@ -86,6 +89,7 @@ def test_constants_of_float16(litert: Any) -> None:
         np.testing.assert_allclose(found[0], wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.process
 def test_the_largest_elements(litert: Any) -> None:
     """TOPK_V2, whose number is an operand; of equal elements the first comes first."""
     x = Tensor("x", (2, 6), np.dtype(np.int8), quantization(0.5, 3))

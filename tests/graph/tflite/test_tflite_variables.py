@@ -66,6 +66,7 @@ def test_resources_are_states_initialized_by_the_second_subgraph() -> None:
         np.testing.assert_allclose(reference.run(sample)[0], wanted, rtol=1e-6)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 def test_resources_on_a_core(platform: str) -> None:
     import covp

@@ -102,6 +102,7 @@ def test_others(litert: Any, layer: Any) -> None:
     check(litert, unsigned(layer.graph()), layer.seed)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("platform", ["cortex-m4", "riscv32", "cortex-m0plus"])
 @pytest.mark.parametrize("zero_point", [3, -100])
 def test_a_network_on_cores(platform: str, zero_point: int) -> None:

@@ -42,7 +42,7 @@ class Rewriter:
         self._whole = ""
 
     def run(self) -> Graph:
-        """The graph on new rows.
+        """Return the graph on new rows.
 
         Raises:
             Refused: with the reason.
@@ -89,7 +89,7 @@ class Rewriter:
         self._ops.append(replace(op, inputs=inputs, outputs=outputs, attributes=found.attributes))
 
     def _from_whole(self, op: Op, rows: Sequence[Rows | None]) -> Plan:
-        """The operator as it was, on buffers that hold all rows of a window."""
+        """Return the operator as it was, on buffers that hold all rows of a window."""
         self._whole = self._whole or f": {op.name} ({op.kind}) needs all rows of each window"
         return Plan(tuple(own.extent if own else 0 for own in rows), None, op.attributes)
 
@@ -99,7 +99,7 @@ class Rewriter:
             self._rows[id(tensor)] = rows
 
     def _newest(self, tensor: Tensor, count: int) -> Tensor:
-        """The last rows of a tensor of the plain network, new or kept."""
+        """Return the last rows of a tensor of the plain network, new or kept."""
         made, rows = self._made.get(id(tensor), tensor), self._rows.get(id(tensor))
         if rows is None or count == rows.new:
             return made
@@ -110,9 +110,9 @@ class Rewriter:
         return self._buffers[key]
 
     def _buffer(self, tensor: Tensor, made: Tensor, rows: Rows, count: int) -> Tensor:
-        """A state with so many rows, after the new ones were put into it."""
+        """Return the last ``count`` rows, kept in a state, after the new ones were put into it."""
         producer = self.graph.producer(tensor)
-        name = self._unused(f"{producer.name if producer else 'input'}_rows", count)
+        name = self._unused_name(f"{producer.name if producer else 'input'}_rows", count)
         before = replace(with_rows(tensor, rows, count), name=f"{name}_before")
         after = replace(before, name=f"{name}_after")
         zero = 0 if tensor.quantization is None else tensor.zero_point
@@ -123,14 +123,14 @@ class Rewriter:
         )
         return after
 
-    def _unused(self, name: str, count: int) -> str:
-        """A name that no operator has: several outputs of one operator may be kept."""
+    def _unused_name(self, name: str, count: int) -> str:
+        """Return a name that no operator has: several outputs of one operator may be kept."""
         taken = {op.name for op in (*self.graph.ops, *self._ops)}
         choices = (f"{name}_{number}" for number in itertools.count(count))
         return next(choice for choice in itertools.chain([name], choices) if choice not in taken)
 
     def _last(self, tensor: Tensor, made: Tensor, rows: Rows, count: int) -> Tensor:
-        """The last of the new rows."""
+        """Return the last of the new rows."""
         part = replace(with_rows(tensor, rows, count), name=f"{tensor.name}_last_{count}")
         bounds = [(0, extent, 1) for extent in made.shape]
         bounds[rows.axis] = (rows.new - count, rows.new, 1)

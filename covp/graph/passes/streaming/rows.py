@@ -19,7 +19,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Rows:
-    """How a tensor lies in time.
+    """Rows of a tensor in time.
 
     Attributes:
         axis: of time.
@@ -36,7 +36,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Plan:
-    """How an operator is computed from rows.
+    """Computation of an operator from rows.
 
     Attributes:
         needs: for each input how many of its newest rows are read; 0 for one without time.
@@ -65,7 +65,7 @@ class Reach:
 
 
 def slide(op: Op, rows: Rows, reach: Reach, axis: int, hop: int) -> tuple[int, int, Rows | None]:
-    """The rows that a sliding window needs for the new rows of its output.
+    """Return the rows that a sliding window needs for the new rows of its output.
 
     Args:
         op: for messages; its first output is what is computed.
@@ -97,6 +97,6 @@ def slide(op: Op, rows: Rows, reach: Reach, axis: int, hop: int) -> tuple[int, i
 
 
 def with_rows(tensor: Tensor, rows: Rows, count: int) -> Tensor:
-    """A tensor with so many rows."""
+    """Return a tensor with ``count`` rows."""
     shape = (*tensor.shape[: rows.axis], count, *tensor.shape[rows.axis + 1 :])
     return replace(tensor, shape=shape)

@@ -1,4 +1,4 @@
-"""How an operator is computed from new rows, by its index maps.
+"""Plan how operators are computed from new rows, by their index maps.
 
 Time is an axis of an input. Where its index moves in even steps with one axis of the output, that
 is the output's time: the step is a stride, and what the other loops add to the index is the reach
@@ -29,7 +29,7 @@ _TRIED = 3
 
 
 def plan(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:
-    """How an operator computes its new rows; None: it needs its inputs whole.
+    """Return how an operator computes its new rows; None: it needs its inputs whole.
 
     Args:
         op: of the plain network.
@@ -83,7 +83,7 @@ def _demand_no_padding(op: Op, rows: tuple[int, int]) -> None:
 
 
 def _outside(own: Rows, reach: Reach, extent: int) -> tuple[int, int]:
-    """How many rows are read before the window and behind it."""
+    """Return how many rows are read before the window and after it."""
     end = reach.begin + (extent - 1) * reach.stride + reach.length
     return max(0, -reach.begin), max(0, end - own.extent)
 
@@ -91,7 +91,7 @@ def _outside(own: Rows, reach: Reach, extent: int) -> tuple[int, int]:
 def _way(
     own: IndexMap, rows: Sequence[Rows | None], output: Tensor
 ) -> tuple[int, list[Reach | None]] | None:
-    """The axis of time in an output, and what its rows reach of each input that has time.
+    """Return the axis of time in an output, and what its rows reach of each input that has time.
 
     None: there is no such axis.
     """
@@ -113,7 +113,7 @@ def _way(
 
 
 def _reach(own: IndexMap, position: int, time: Rows, output: Tensor) -> tuple[int, Reach] | None:
-    """The axis that moves the time of one input, and what each row reaches of it."""
+    """Return the axis that moves the time of one input, and what each row reaches of it."""
     reads, rank = own.inputs[position], len(output.shape)
     read = None if reads is None else reads[time.axis]
     if not isinstance(read, Index):
@@ -131,7 +131,7 @@ def _reach(own: IndexMap, position: int, time: Rows, output: Tensor) -> tuple[in
 
 
 def _is_still(own: IndexMap, rows: Sequence[Rows | None], axis: int) -> bool:
-    """Whether nothing but the inputs' time moves with an axis of the output."""
+    """Return whether nothing but the inputs' time moves with an axis of the output."""
     return all(
         read.step(axis) == 0
         for reads, time in zip(own.inputs, rows, strict=True)
@@ -141,7 +141,7 @@ def _is_still(own: IndexMap, rows: Sequence[Rows | None], axis: int) -> bool:
 
 
 def _attributes(op: Op, rows: Sequence[Rows | None], read: Sequence[int], out: Rows | None) -> Any:
-    """The attributes on new rows, of operators where they say how many these are.
+    """Return the attributes on new rows, of operators where they say how many these are.
 
     Args:
         op: the operator.
@@ -165,7 +165,7 @@ def _attributes(op: Op, rows: Sequence[Rows | None], read: Sequence[int], out: R
 def _is_last_part(
     op: Op, rows: Sequence[Rows | None], made: Plan, maps: Sequence[IndexMap]
 ) -> bool:
-    """Whether the operator on new rows reads what the plain network's last rows are made of."""
+    """Return whether the operator on new rows reads what the plain one's last rows depend on."""
     changed = part(op, rows, made)
     if changed is None:
         return False
@@ -187,7 +187,7 @@ def _is_last_part(
 
 
 def part(op: Op, rows: Sequence[Rows | None], made: Plan) -> Op | None:
-    """The operator on new rows; None where its shapes do not fit or scales lie along time.
+    """Return the operator on new rows; None where its shapes do not fit or scales lie along time.
 
     Args:
         op: of the plain network.

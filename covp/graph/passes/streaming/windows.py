@@ -38,7 +38,7 @@ class EndOfWindow:
 
 
 def end_of_window(graph: Graph, streaming: Streaming, seed: int) -> EndOfWindow:
-    """The first window of a graph on a stream.
+    """Return the first window of a graph on a stream.
 
     Args:
         graph: whose streaming it is.
@@ -65,7 +65,7 @@ def end_of_window(graph: Graph, streaming: Streaming, seed: int) -> EndOfWindow:
 
 
 def demand_same_windows(graph: Graph) -> Graph:
-    """The graph. Raises ModelError: its outputs are not the plain network's.
+    """Return the graph. Raises ModelError: its outputs are not the plain network's.
 
     One whose warm-up takes more than `MOST_WORK` multiply-accumulates is not tried.
     """
@@ -85,6 +85,6 @@ def demand_same_windows(graph: Graph) -> Graph:
 
 
 def _newest(array: Array, shape: tuple[int, ...]) -> Array:
-    """The last rows of an array, as many as the shape has."""
+    """Return the last rows of an array, as many as the shape has."""
     parts = zip(array.shape, shape, strict=True)
     return np.ascontiguousarray(array[tuple(slice(n - new, None) for n, new in parts)])
