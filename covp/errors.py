@@ -24,9 +24,42 @@ from typing import Any, Literal
 
 
 class CovpError(Exception):
-    """Base of all errors that covp raises on purpose; the text is one line."""
+    """Base of all errors that covp raises on purpose; the text is one line.
+
+    The text is the message, with ``where`` before it and ``hint`` behind it.
+    """
 
     exit_status = 1
+    _where: str | None = None
+    _hint: str | None = None
+
+    def __init__(self, *arguments: object, where: object = None, hint: str | None = None) -> None:
+        """Take what the text is made of.
+
+        Args:
+            arguments: the message, or what a class with a text of its own is made with.
+            where: the file or key; the text begins with it and a colon.
+            hint: what would fix it. The text ends with it, after a semicolon, or after the colon
+                that the message ends with.
+        """
+        self._where = None if where is None else str(where)
+        self._hint = hint
+        if arguments and isinstance(arguments[0], str):
+            message = arguments[0] if where is None else f"{where}: {arguments[0]}"
+            if hint is not None:
+                message += f"{'' if message.endswith(':') else ';'} {hint}"
+            arguments = (message, *arguments[1:])
+        super().__init__(*arguments)
+
+    @property
+    def where(self) -> str | None:
+        """The file, key or code address that it is about; None where that is not stated apart."""
+        return self._where
+
+    @property
+    def hint(self) -> str | None:
+        """What would fix it; None where that is not stated apart."""
+        return self._hint
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self.args, vars(self))
@@ -80,8 +113,10 @@ class CapacityError(CovpError):
         available: int,
         kind: Literal["flash", "ram"] | None = None,
         sections: Mapping[str, int] | None = None,
+        *,
+        hint: str | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, hint=hint)
         self.needed = needed
         self.available = available
         self.kind = kind
@@ -202,6 +237,12 @@ class DeviceFault(DeviceError):
         self.registers = dict(registers or {})
         self.call_stack = call_stack
         super().__init__(kind)
+
+    @property
+    def where(self) -> str | None:
+        """The source line of the instruction, else its function, else its address."""
+        pc = None if self.pc is None else f"0x{self.pc:08x}"
+        return self.source or self.symbol or pc
 
     def __str__(self) -> str:
         text: str = self.kind

@@ -235,8 +235,8 @@ class AcceleratorBackend(ABC):
             if name not in self.values:
                 raise AcceleratorError(
                     f"accelerator {self.name}: {model.__name__}() takes {name!r}, which is not "
-                    f"one of `parameters`: {near_misses(name, self.values)} "
-                    "(or override make_peripheral)"
+                    f"one of `parameters`:",
+                    hint=f"{near_misses(name, self.values)} (or override make_peripheral)",
                 )
         return model(**{name: self.values[name] for name in names})
 

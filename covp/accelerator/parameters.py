@@ -119,7 +119,7 @@ def read_parameters(
     for name in given:
         if name not in known:
             raise UsageError(
-                f"accelerator {owner} has no parameter {name!r}: {near_misses(name, known)}"
+                f"accelerator {owner} has no parameter {name!r}:", hint=near_misses(name, known)
             )
     values = {parameter.name: parameter.default for parameter in declared}
     for name, text in given.items():

@@ -158,8 +158,8 @@ def _by_name(name: str) -> type[AcceleratorBackend]:
     sources = _sources()
     if name not in sources:
         raise UsageError(
-            f"unknown accelerator {name!r}: {near_misses(name, sources)} "
-            "(or write path/to/file.py:Class)"
+            f"unknown accelerator {name!r}:",
+            hint=f"{near_misses(name, sources)} (or write path/to/file.py:Class)",
         )
     return sources[name][1]()
 
@@ -208,13 +208,15 @@ def _from_module(path: str) -> type[AcceleratorBackend]:
 
 def _from_file(path: Path, name: str | None) -> type[AcceleratorBackend]:
     if not path.is_file():
-        raise UsageError(f"{path}: no such file; an accelerator is a name or path/to/file.py:Class")
+        raise UsageError(
+            "no such file; an accelerator is a name or path/to/file.py:Class", where=path
+        )
     module = load_file(path, AcceleratorError)
     if name is None:
         return _only_backend(module, str(path))
     if not hasattr(module, name):
         known = [backend.__name__ for backend in _backends_in(module)]
-        raise UsageError(f"{path} has no class {name!r}: {near_misses(name, known)}")
+        raise UsageError(f"{path} has no class {name!r}:", hint=near_misses(name, known))
     return _check_class(getattr(module, name), f"{path}:{name}")
 
 

@@ -51,7 +51,7 @@ def demand_seconds(name: str, value: Any) -> None:
 def demand_name(name: str, value: Any, known: Sequence[str]) -> None:
     """Raise UsageError unless the argument is one of the known names."""
     if not isinstance(value, str) or value not in known:
-        raise UsageError(f"unknown {name} {shown(value)}: {near_misses(str(value), known)}")
+        raise UsageError(f"unknown {name} {shown(value)}:", hint=near_misses(str(value), known))
 
 
 def shown(value: Any) -> str:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.base.debug import follow_environment
 from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, change_options
+from covp.building.build_log import log_build
 from covp.building.core_costs import simulated_cycles
 from covp.building.overlap import Overlap, plan_overlap
 from covp.building.schedules import (
@@ -195,6 +197,7 @@ def build(
         AcceleratorError: a layer of ``require_offload`` runs on the core.
         ModelError, PlatformError, UsageError: with one line each.
     """
+    follow_environment()
     options = change_options(options, changes)
     platform = load_platform(platform)
     if schedules == "recorded":
@@ -238,6 +241,7 @@ def build(
             build, program.graph, platform, accelerators, read, schedules=schedules, passes=passes
         )
         recorded = Recorded(schedules, tuple(used), again)
+    log_build(program)
     return Build(program, names, options, ScheduleSource.of(used), (), recorded, considered)
 
 
@@ -246,8 +250,8 @@ def _demand_offload(program: Program, kind: str) -> None:
     stated = {op.index: op.kind for op in program.graph.ops}
     if kind not in stated.values():
         raise UsageError(
-            f"offload of {kind} is required: {program.graph.name} has no such operator; "
-            f"{near_misses(kind, set(stated.values()))}"
+            f"offload of {kind} is required: {program.graph.name} has no such operator",
+            hint=near_misses(kind, set(stated.values())),
         )
     for layer in program.layers:
         if layer.target == "cpu" and kind in (layer.op, stated.get(layer.index)):

@@ -190,11 +190,12 @@ def _user_core(folder: Path, *children: Path) -> Core:
     if folder in children:
         raise PlatformError(f"{folder / 'core.yaml'}: like: it leads back to this folder")
     if not (folder / "core.yaml").is_file():
-        raise PlatformError(f"{folder}: a core is a folder with a file core.yaml; there is none")
+        raise PlatformError("a core is a folder with a file core.yaml; there is none", where=folder)
     if not _NAME.match(folder.name) or folder.name in core_names():
         raise PlatformError(
-            f"{folder}: a core is called as its folder: letters, digits and -_+. alone, and not as "
-            "one of covp's cores; rename it"
+            "a core is called as its folder: letters, digits and -_+. alone, and not as "
+            "one of covp's cores; rename it",
+            where=folder,
         )
     core = _read(folder, *children, folder)
     files = {*folder.glob("*.yaml"), timing_file(core.timing) or folder / "core.yaml"}
@@ -213,7 +214,7 @@ def _read(folder: Path, *children: Path) -> Core:
         if file.isa is not None:
             values = _without(values, *_FLAGS) | _of_isa(Isa.parse(file.isa))
     except PlatformError as error:
-        raise PlatformError(f"{path}: {error}") from None
+        raise PlatformError(f"{error}", where=path) from None
     stated = {key: getattr(file, key) for key in (*_FLAGS, *_OTHERS)}
     values |= {key: value for key, value in stated.items() if value is not None}
     values |= {"name": folder.name, "description": file.description}
@@ -221,7 +222,7 @@ def _read(folder: Path, *children: Path) -> Core:
     values["timing"] = _timing(folder, file.timing) or values["timing"]
     for key in ("isa", "zig_cpu", "gcc_flags", "unicorn_cpu"):
         if key not in values:
-            raise PlatformError(f"{path}: the key {key} is missing")
+            raise PlatformError(f"the key {key} is missing", where=path)
     return Core(**values)
 
 
@@ -240,7 +241,7 @@ def _core_file(path: Path) -> CoreFile:
     try:
         return msgspec.convert(content, CoreFile)
     except msgspec.ValidationError as error:
-        raise PlatformError(f"{path}: {readable(error, CoreFile)}") from None
+        raise PlatformError(f"{readable(error, CoreFile)}", where=path) from None
 
 
 def _timing(folder: Path, stated: str | None) -> str | None:

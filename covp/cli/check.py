@@ -122,7 +122,7 @@ def _read(paths: Sequence[Path]) -> list[Run]:
     for path in paths:
         for run in read_results(path):
             if is_other(found.setdefault(key_of(run), run), run):
-                raise UsageError(f"{path}: another file has another result of {run.title}")
+                raise UsageError(f"another file has another result of {run.title}", where=path)
     if not found:
         raise UsageError(f"{' '.join(map(str, paths))}: no model ran there")
     return list(found.values())

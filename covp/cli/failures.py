@@ -91,15 +91,19 @@ def _one_line(text: str) -> str:
 
 
 def _record(error: BaseException, kind: str, message: str) -> dict[str, Any]:
-    """Return the ``error`` of ``covp.error/1``."""
-    hint = _HINT.split(message)[-1] if _HINT.search(message) else None
-    where: str | None
-    if isinstance(error, DeviceFault):
-        pc = None if error.pc is None else f"0x{error.pc:08x}"
-        where = error.source or error.symbol or pc
+    """Return the ``error`` of ``covp.error/1``: an error's own fields, else what its text says."""
+    where, hint = None, None
+    if isinstance(error, CovpError):
+        where, hint = error.where, error.hint
     elif isinstance(error, OSError) and isinstance(error.filename, str):
         where = error.filename
-    else:
+    if where is None and not isinstance(error, DeviceFault):
         match = _WHERE.match(message)
         where = match["where"] if match else None
+    elif where is not None and isinstance(error, CovpError):
+        where = _one_line(where)
+    if hint is not None:
+        hint = _one_line(hint)
+    elif _HINT.search(message):
+        hint = _HINT.split(message)[-1]
     return {"kind": kind, "message": message, "where": where, "hint": hint}

@@ -126,7 +126,7 @@ def _feed(port: SerialPort, clock: Clock, file: Path) -> None:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise UsageError(f"{file}: cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot be read: {error.strerror or error}", where=file) from None
     clock.at(clock.now, lambda: port.feed(data))  # after the reset that begins the run
 
 

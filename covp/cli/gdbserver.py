@@ -132,7 +132,7 @@ def _write(path: Path, text: str) -> None:
         write_atomically(path, text.encode())
         path.chmod(0o644)  # the temporary file was for the user alone
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise UsageError(f"cannot be written: {error.strerror or error}", where=path) from None
 
 
 def _greet(platform: Platform, address: str, elf: Path | None, program: Program | None) -> None:

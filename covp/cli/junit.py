@@ -53,4 +53,4 @@ def write_junit(path: Path, suite: str, cases: Sequence[TestCase]) -> None:
     try:
         path.write_bytes(content + b"\n")
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise UsageError(f"cannot be written: {error.strerror or error}", where=path) from None

@@ -45,6 +45,7 @@ SECTIONS = {
     },
     "Debug": {
         "debug": "Attach GDB or OpenOCD to a virtual board.",
+        "show": "Print a model's graph after a pass, its layers, its C.",
         "openocd": "Flash and inspect real boards through OpenOCD.",
     },
     "Look up": {

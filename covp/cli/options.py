@@ -108,6 +108,14 @@ platform_or_default = option(
     help="A name from `covp platforms`, or the path of a YAML file.  "
     f"[default: {DEFAULT_PLATFORM}]",
 )
+platform_to_compile = option(
+    "-p",
+    "--platform",
+    metavar="PLATFORM",
+    heading="Target",
+    shell_complete=_of_platforms,
+    help="Compile for it: a name from `covp platforms`, or the path of a YAML file.",
+)
 platforms = option(
     "-p",
     "--platform",

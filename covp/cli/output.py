@@ -36,6 +36,15 @@ def echo(text: str = "", err: bool = False) -> None:
     click.echo("\n".join(_fold(line, width) for line in lines) if width else visible(text), err=err)
 
 
+def print_code(text: str) -> None:
+    """Print lines that are code, or like it: never folded.
+
+    Args:
+        text: of one or more lines.
+    """
+    click.echo(visible(text.rstrip("\n")))
+
+
 def terminal_width(err: bool = False) -> int | None:
     """Return the columns of the terminal that a stream goes to; None in a pipe.
 

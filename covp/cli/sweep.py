@@ -82,7 +82,7 @@ def sweep(
         raise UsageError("name the file of a sweep: covp sweep SWEEP.yaml -o DIR")
     for file in filter(None, (csv, parquet)):
         if not file.absolute().parent.is_dir():
-            raise UsageError(f"{file}: cannot be written: {file.parent} is not a folder")
+            raise UsageError(f"cannot be written: {file.parent} is not a folder", where=file)
     if parquet:
         load_extra("pyarrow", "sweep")
     with _progress() as tell:

@@ -95,7 +95,7 @@ class Source:
         try:
             return cls(path.name, read_file(path).decode(), path.resolve())
         except (OSError, ValueError) as error:
-            raise UsageError(f"{path}: cannot be read as C source: {error}") from None
+            raise UsageError(f"cannot be read as C source: {error}", where=path) from None
 
 
 def split_sources(files: Mapping[str, str]) -> tuple[list[Source], dict[str, str]]:

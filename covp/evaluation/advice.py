@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from covp.codegen.lifetimes import arena_tensors, live_bytes
 from covp.codegen.program import Program
-from covp.evaluation.lifetimes import arena_tensors, live_bytes
 from covp.graph.graph import Op
 from covp.runtime.profile import LayerProfile, MemoryUse, Profile
 

@@ -52,7 +52,7 @@ def checked_level(level: str | None, device: str) -> Level:
     for known in LEVELS:
         if level == known:
             return known
-    raise UsageError(f"there is no check {level!r}; {near_misses(level, LEVELS)}")
+    raise UsageError(f"there is no check {level!r}", hint=near_misses(level, LEVELS))
 
 
 @dataclass(frozen=True)

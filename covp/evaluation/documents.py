@@ -26,10 +26,10 @@ from covp.base.document import (
 )
 from covp.building.overlap import Alternative as Schedule
 from covp.building.schedules import ScheduleSource
+from covp.codegen.lifetimes import ArenaTensor
 from covp.device.stop import Source
 from covp.evaluation.advice import Advice
 from covp.evaluation.data.quality import DataRecord
-from covp.evaluation.lifetimes import ArenaTensor
 from covp.evaluation.memory_map import Place
 from covp.evaluation.source.check import Floats
 from covp.runtime.devices import device_note

@@ -42,7 +42,7 @@ class Limits:
         for part in filter(None, (part.strip() for part in text.split(","))):
             key, sign, value = part.partition("=")
             if key not in _UNITS:
-                raise UsageError(f"budget: no limit {key!r:.40}: {near_misses(key, _UNITS)}")
+                raise UsageError(f"budget: no limit {key!r:.40}:", hint=near_misses(key, _UNITS))
             if key in limits:
                 raise UsageError(f"budget: {key} is there twice")
             limits[key] = _limit(key, value) if sign else _wrong(key, value)

@@ -41,7 +41,7 @@ def read_results(path: Path) -> list[Run]:
     found: dict[Key, Run] = {}
     for run in read_runs(path):
         if is_other(found.setdefault(key_of(run), run), run):
-            raise UsageError(f"{path}: two different results of {run.title}")
+            raise UsageError(f"two different results of {run.title}", where=path)
     return list(found.values())
 
 

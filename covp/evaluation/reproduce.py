@@ -96,18 +96,18 @@ def reproduce(path: Path, inputs: Sequence[NDArray[Any]] = ()) -> tuple[int, lis
     try:
         then, saved = msgspec.json.decode(text), msgspec.json.decode(text, type=_Run)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not the JSON of one `covp run`: {error}") from None
+        raise UsageError(f"not the JSON of one `covp run`: {error}", where=path) from None
     origin = saved.origin
     if origin is None:
-        raise UsageError(f"{path}: written before runs recorded their origin; make it anew")
+        raise UsageError("written before runs recorded their origin; make it anew", where=path)
     if origin.model.sha256 is None:
-        raise UsageError(f"{path}: its model was made in memory, not read from a file")
+        raise UsageError("its model was made in memory, not read from a file", where=path)
     if origin.inputs.seed is None and not inputs:
-        raise UsageError(f"{path}: its inputs were given, not random: name them with --input")
+        raise UsageError("its inputs were given, not random: name them with --input", where=path)
     try:
         now = _again(origin, inputs)
     except (UsageError, msgspec.ValidationError) as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{error}", where=path) from None
     # the time of a device that measures it is another one each time
     is_measured = origin.run.device.partition(":")[0] not in ("virtual", "rtl")
     return _compared(then, now, ("seconds", "transfers") if is_measured else ())

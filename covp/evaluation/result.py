@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from covp.base.html_table import html_table
 from covp.building.builder import Build
 from covp.chip.platform_file import Platform
+from covp.codegen.lifetimes import arena_tensors, live_bytes
 from covp.codegen.program import AcceleratorInstance, Program, ProgramLayer, ProgramTensor
 from covp.device.phase_count import Causes, FunctionCount, Traffic
 from covp.device.timeline import TimelineLog
@@ -48,7 +49,6 @@ from covp.evaluation.documents import (
 )
 from covp.evaluation.energy import Energy, estimate_energy
 from covp.evaluation.estimates import doubtful_units
-from covp.evaluation.lifetimes import arena_tensors, live_bytes
 from covp.evaluation.memory_map import NO_MEMORY_MAP, MemoryMap, holds
 from covp.evaluation.origin import origin
 from covp.evaluation.sample import Sample

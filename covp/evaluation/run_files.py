@@ -26,10 +26,10 @@ def read_runs(path: Path) -> list[Run]:
     try:
         read = msgspec.json.decode(read_file(path), type=_Document | list[_Document])
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+        raise UsageError(f"cannot be read: {error.strerror}", where=path) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"{path}: not the JSON of covp run or covp compare, or a list of such: {error}"
+            f"not the JSON of covp run or covp compare, or a list of such: {error}", where=path
         ) from None
     documents = read if isinstance(read, list) else [read]
     return [run for document in documents for run in _runs(document)]

@@ -53,7 +53,8 @@ def varied(
             known = [PLATFORM, *(unit.name for unit in units)]
             raise UsageError(
                 f"{name}: a parameter is named OWNER.NAME, such as gemm.size or platform.clock_hz; "
-                f"no owner {owner!r} is here: {near_misses(owner, known)}"
+                f"no owner {owner!r} is here:",
+                hint=near_misses(owner, known),
             )
     return changed, [_changed(unit, own.get(unit.name, {})) for unit in units]
 
@@ -83,8 +84,8 @@ def _with(platform: Platform, name: str, key: str, value: Value) -> Platform:
     else:
         of_regions = [f"{one.name}.{part}" for one in platform.memory for part in _OF_REGIONS]
         raise UsageError(
-            f"{name}: no such value of platform {platform.name}: "
-            f"{near_misses(key, [*_OWN, *of_regions])}"
+            f"{name}: no such value of platform {platform.name}:",
+            hint=near_misses(key, [*_OWN, *of_regions]),
         )
     return _checked(changed, f"{name}={value}")
 
@@ -92,7 +93,7 @@ def _with(platform: Platform, name: str, key: str, value: Value) -> Platform:
 def _region(region: Region, name: str, key: str, value: Any) -> Region:
     if key not in _OF_REGIONS:
         raise UsageError(
-            f"{name}: no such value of a memory region: {near_misses(key, _OF_REGIONS)}"
+            f"{name}: no such value of a memory region:", hint=near_misses(key, _OF_REGIONS)
         )
     first, _, part = key.partition(".")
     if part:

@@ -121,8 +121,8 @@ def board_files(platform: Platform) -> Mapping[str, str]:
     known = sorted({path.stem for path in (runtime / "boards").glob("*.c")} - {"cycles", "output"})
     if platform.board not in known:
         raise PlatformError(
-            f"{platform.name}: there is no firmware.board {platform.board!r}: "
-            f"{near_misses(platform.board, known)}"
+            f"{platform.name}: there is no firmware.board {platform.board!r}:",
+            hint=near_misses(platform.board, known),
         )
     boards = ("board.h", "output.c", "cycles.h", "cycles.c", f"{platform.board}.c")
     found = {name: (runtime / "boards" / name).read_text(encoding="utf-8") for name in boards}

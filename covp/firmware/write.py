@@ -37,7 +37,7 @@ def export_project(project: Project, folder: Path, layout: str = "make") -> list
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror}") from None
     if taken:
-        raise UsageError(f"{folder}: exists already; name a folder that does not exist")
+        raise UsageError("exists already; name a folder that does not exist", where=folder)
     files = {
         name: content if isinstance(content, bytes) else content.encode()
         for name, content in arrange(project).items()

@@ -170,7 +170,7 @@ class Op:
         return f"<Op {self}>"
 
     def __str__(self) -> str:
-        given = _attributes_text(self.attributes)
+        given = attributes_text(self.attributes)
         return (
             f"{printable(self.kind)} {printable(self.name)}: {_tensors_text(self.inputs)} -> "
             f"{_tensors_text(self.outputs)}{f' {{{given}}}' * bool(given)}"
@@ -325,7 +325,7 @@ def _tensors_text(tensors: Iterable[Tensor | None]) -> str:
     return ", ".join("none" if tensor is None else str(tensor) for tensor in tensors)
 
 
-def _attributes_text(attributes: Any) -> str:
+def attributes_text(attributes: Any) -> str:
     """Return "stride=(2, 2), activation='relu'": without what is empty or the default."""
     if attributes is None:
         return ""
@@ -344,7 +344,7 @@ def _attributes_text(attributes: Any) -> str:
 def _is_empty(value: Any) -> bool:
     """Return whether there is nothing to show: None, an empty list, a padding of zeros."""
     if is_dataclass(value) and not isinstance(value, type):
-        return not _attributes_text(value)
+        return not attributes_text(value)
     return value is None or (isinstance(value, str | Sequence | Mapping) and len(value) == 0)
 
 
@@ -361,7 +361,7 @@ def _short(value: Any) -> str:
     if isinstance(value, tuple) and any(isinstance(part, Op | np.ndarray) for part in value):
         text = f"({', '.join(map(_short, value))})"
     elif is_dataclass(value) and not isinstance(value, type):
-        text = f"{type(value).__name__}({_attributes_text(value)})"
+        text = f"{type(value).__name__}({attributes_text(value)})"
     else:
         text = printable(repr(value))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -21,15 +21,15 @@ def model_bytes(path: Path, suffix: str, remedy: str) -> bytes:
         ModelError: it is missing, unreadable or empty; one line.
     """
     if path.is_dir():
-        raise ModelError(f"{path}: is a directory; name an .onnx or .tflite file in it")
+        raise ModelError("is a directory; name an .onnx or .tflite file in it", where=path)
     try:
         data = read_file(path)
     except FileNotFoundError:
-        raise ModelError(f"{path}: no such file; check the path") from None
+        raise ModelError("no such file; check the path", where=path) from None
     except OSError as error:
-        raise ModelError(f"{path}: cannot be read: {error.strerror}") from None
+        raise ModelError(f"cannot be read: {error.strerror}", where=path) from None
     if not data:
-        raise ModelError(f"{path}: the file is empty; {remedy}")
+        raise ModelError(f"the file is empty; {remedy}", where=path)
     return data
 
 

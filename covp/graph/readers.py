@@ -16,7 +16,9 @@ def _tflite(path: Path, shapes: Shapes | None) -> Graph:
     from covp.graph.tflite import load_tflite
 
     if shapes:
-        raise UsageError(f"{path}: the file states the shapes of its inputs; --shape is for ONNX")
+        raise UsageError(
+            "the file states the shapes of its inputs; --shape is for ONNX", where=path
+        )
     return load_tflite(path)
 
 
@@ -86,5 +88,5 @@ def read_model(path: Path, shapes: Shapes | None = None) -> Graph:
     if (foreign := _foreign(path)) is not None:
         what, how = foreign
         how = how.format(path=shlex.quote(str(path)))
-        raise ModelError(f"{path}: {what}; covp reads .onnx and .tflite; {how}")
+        raise ModelError(f"{what}; covp reads .onnx and .tflite; {how}", where=path)
     return READERS.get(path.suffix.lower(), _tflite)(path, shapes)

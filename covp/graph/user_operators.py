@@ -125,7 +125,7 @@ def load_operator_file(path: str | Path, also: Callable[[], object] = lambda: No
     """
     file = Path(path)
     if not file.is_file():
-        raise UsageError(f"{path}: no such file; operators are registered by a Python file")
+        raise UsageError("no such file; operators are registered by a Python file", where=path)
     before = dict(_OPERATORS), also()
     load_file(file, ModelError, again=True)
     if before == (_OPERATORS, also()):

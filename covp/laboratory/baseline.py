@@ -111,9 +111,9 @@ def read_baseline(path: Path) -> Baseline:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UsageError(f"{path}: there is no such baseline; --covp-update writes it") from None
+        raise UsageError("there is no such baseline; --covp-update writes it", where=path) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: cannot be read as a baseline: {error}") from None
+        raise UsageError(f"cannot be read as a baseline: {error}", where=path) from None
     return _parsed(content, path)
 
 
@@ -132,7 +132,7 @@ def _parsed(content: Any, path: Path) -> Baseline:
 
 def _object(value: Any, where: str, path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UsageError(f"{path}: {where}: must be a JSON object; write it with --covp-update")
+        raise UsageError(f"{where}: must be a JSON object; write it with --covp-update", where=path)
     return value
 
 
@@ -140,8 +140,9 @@ def _checked(figures: dict[str, Any], test: str, path: Path) -> dict[str, int]:
     for name, value in figures.items():
         if name not in _STORED or type(value) is not int or value < 0:
             raise UsageError(
-                f"{path}: {test}: {name!r:.40} is not a figure of a kernel; known are "
-                f"{', '.join(_STORED)}, integers of at least 0"
+                f"{test}: {name!r:.40} is not a figure of a kernel; known are "
+                f"{', '.join(_STORED)}, integers of at least 0",
+                where=path,
             )
     return figures
 

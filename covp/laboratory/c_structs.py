@@ -79,7 +79,7 @@ def read_layout(elf: bytes, name: str) -> StructLayout:
             struct = _resolved(die)
             if _is_struct(struct) and "DW_AT_byte_size" in struct.attributes:
                 return _layout(struct, name)
-    raise UsageError(f"there is no C structure {name}: {near_misses(name, names - {''})}")
+    raise UsageError(f"there is no C structure {name}:", hint=near_misses(name, names - {""}))
 
 
 def _types(elf: bytes) -> Iterator[Any]:

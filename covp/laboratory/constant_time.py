@@ -43,7 +43,12 @@ class TimeDifference(KernelError):
         self, message: str, inputs: tuple[Arguments, Arguments], counts: tuple[int, int], where: str
     ) -> None:
         super().__init__(message)
-        self.inputs, self.counts, self.where = inputs, counts, where
+        self.inputs, self.counts, self._where = inputs, counts, where
+
+    @property
+    def where(self) -> str:
+        """The last instruction that both calls execute alike."""
+        return self._where or ""
 
 
 class ConstantTime(int):

@@ -126,8 +126,8 @@ def _check_device(target: Target) -> None:
     scheme = scheme_of(target.device)
     if scheme not in DEVICES:
         raise UsageError(
-            f"--covp-platform {target}: unknown device {target.device!r}: "
-            f"{near_misses(scheme, DEVICES)}"
+            f"--covp-platform {target}: unknown device {target.device!r}:",
+            hint=near_misses(scheme, DEVICES),
         )
 
 
@@ -189,6 +189,8 @@ def missing_features(platform: Platform, wanted: tuple[str, ...]) -> list[str]:
     known = frozenset().union(*map(has, all_cores()))
     for feature in wanted:
         if feature not in known:
-            raise UsageError(f"covp_feature: unknown {feature!r}: {near_misses(feature, known)}")
+            raise UsageError(
+                f"covp_feature: unknown {feature!r}:", hint=near_misses(feature, known)
+            )
     present = has(platform.core)
     return [feature for feature in wanted if feature not in present]

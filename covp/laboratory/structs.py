@@ -120,7 +120,7 @@ def _chosen(layout: StructLayout, values: Any, what: str) -> Iterator[tuple[Memb
     members = {member.name: member for member in layout.members}
     for name, value in values.items():
         if name not in members:
-            raise UsageError(f"{what} has no member {name}: {near_misses(str(name), members)}")
+            raise UsageError(f"{what} has no member {name}:", hint=near_misses(str(name), members))
         yield members[name], value
 
 

@@ -62,7 +62,7 @@ def write_csv(path: Path, runs: Sequence[tuple[str, Run]]) -> None:
                 values += [there.get(name) for name in memories]
                 writer.writerow(map(_text, map(cell, values)))
     except OSError as problem:
-        raise UsageError(f"{path}: cannot be written: {problem.strerror}") from None
+        raise UsageError(f"cannot be written: {problem.strerror}", where=path) from None
 
 
 def _all(run: Run) -> enumerate[tuple[str, Costed]]:

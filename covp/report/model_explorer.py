@@ -39,7 +39,7 @@ def write_node_data(path: Path, run: Run) -> list[Path]:
         try:
             file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"{file}: cannot be written: {error.strerror}") from None
+            raise UsageError(f"cannot be written: {error.strerror}", where=file) from None
         written.append(file)
     return written
 

@@ -205,7 +205,7 @@ def write_page(
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+        raise UsageError(f"cannot be written: {error.strerror}", where=path) from None
 
 
 def script_json(value: Any) -> str:

@@ -22,7 +22,7 @@ def read_runs(path: Path) -> list[Run]:
     """
     found = run_files.read_runs(path)
     if not found:
-        raise UsageError(f"{path}: no model ran there")
+        raise UsageError("no model ran there", where=path)
     return found
 
 

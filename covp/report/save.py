@@ -70,7 +70,7 @@ def save_figures(figures: Sequence[Figure], folder: Path, form: str = "png") -> 
             folder.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         except OSError as error:
-            raise UsageError(f"{path}: cannot be written: {error.strerror}") from None
+            raise UsageError(f"cannot be written: {error.strerror}", where=path) from None
         written.append(path)
     return written
 

@@ -27,11 +27,13 @@ def read_sweep(folder: Path) -> Sweep:
     from covp.exploration.sweep.store import stored_rows
 
     if not (folder / COPY).is_file():
-        raise UsageError(f"{folder}: there is no sweep; `covp sweep FILE.yaml -o` makes one")
+        raise UsageError("there is no sweep; `covp sweep FILE.yaml -o` makes one", where=folder)
     spec = read_spec(folder / COPY)
     rows = [record(row, spec.limits) for row in stored_rows(folder / STORE)]
     if not rows:
-        raise UsageError(f"{folder}: the sweep has no rows yet; `covp sweep --status` tells more")
+        raise UsageError(
+            "the sweep has no rows yet; `covp sweep --status` tells more", where=folder
+        )
     return Sweep(
         label=folder.resolve().name,
         rows=rows,

@@ -110,7 +110,7 @@ def open_device(name: str | LowLevelDevice, platform: Platform) -> LowLevelDevic
         return name
     scheme, _, address = name.partition(":")
     if scheme not in DEVICES:
-        raise UsageError(f"unknown device {name!r}: {near_misses(scheme, DEVICES)}")
+        raise UsageError(f"unknown device {name!r}:", hint=near_misses(scheme, DEVICES))
     if platform.core.architecture == "x86" and scheme != "host":
         raise UsageError(
             f"device {name!r} cannot run {platform.name}, which is this machine: use device host"

@@ -86,7 +86,9 @@ class GraphModule(Module):
         tensors = {state.name: state.tensor for state in self.program.states}
         for name in states:
             if name not in tensors:
-                raise UsageError(f"{self.name} has no state {name!r}: {near_misses(name, tensors)}")
+                raise UsageError(
+                    f"{self.name} has no state {name!r}:", hint=near_misses(name, tensors)
+                )
         values = {name: self._fitting(f"state {name}", tensors[name], states[name])
                   for name in states}  # fmt: skip
         with self.session.in_use:

@@ -41,7 +41,7 @@ class HostedGraph(GraphModule):
         tensors = {tensor.name: tensor for layer in self.program.layers for tensor in layer.outputs}
         if name not in tensors:
             raise UsageError(
-                f"{self.name} has no resident tensor {name!r}: {near_misses(name, tensors)}"
+                f"{self.name} has no resident tensor {name!r}:", hint=near_misses(name, tensors)
             )
         self._check_present(name)
         self.session.sync()

@@ -130,7 +130,7 @@ class Module:
         demand("name", name, str, "the name of a function")
         if name not in self.signatures:
             raise UsageError(
-                f"{self.name} has no function {name!r}: {near_misses(name, self.signatures)}"
+                f"{self.name} has no function {name!r}:", hint=near_misses(name, self.signatures)
             )
         return Function(self, self.signatures[name], elf.symbols[name].value)
 
@@ -140,7 +140,7 @@ class Module:
         demand("symbol", symbol, str, "the name of a function or variable")
         if symbol not in symbols:
             raise UsageError(
-                f"{self.name} has no symbol {symbol!r}: {near_misses(symbol, symbols)}"
+                f"{self.name} has no symbol {symbol!r}:", hint=near_misses(symbol, symbols)
             )
         return symbols[symbol].address
 

@@ -71,6 +71,28 @@ def test_where_and_hint(call: Call) -> None:
     assert "did you mean riscv32" in error["hint"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "where", "hint"),
+    [
+        (("run", "none.tflite", *MODEL), "none.tflite", "check the path"),
+        (("run", "kwss", *MODEL), None, "did you mean kws?"),
+        (("run", "kws", *MODEL, "--device", "virtua"), None, "did you mean virtual?"),
+        (("run", "kws", *MODEL, "--input", "no such.npy"), "no such.npy", None),
+        (("run", "kws", "-p", "none.yaml"), "none.yaml", None),
+        (("check", "results.json", "--max-ms", "1"), "results.json", None),
+        (("fits", "kws", "--budget", "sm=1"), "budget", "did you mean ms or mj?"),
+    ],
+)
+def test_the_fields_of_the_document(
+    call: Call, arguments: tuple[str, ...], where: str | None, hint: str | None
+) -> None:
+    """They are parts of the line, which begins and ends with them."""
+    error = call(*arguments, "--json").document["error"]
+    assert (error["where"], error["hint"]) == (where, hint)
+    assert error["message"].startswith(f"{where}: " if where else "")
+    assert error["message"].endswith(hint or "")
+
+
 def test_json_by_environment(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COVP_RUN_JSON", "1")
     assert call("run", "kwss", *MODEL).document["schema"] == "covp.error/1"

@@ -33,6 +33,7 @@ GOOD = {
     "run": ["model.tflite", "-p", "riscv32", "--check", "none"],
     "compare": ["model.tflite", "-p", "riscv32", "--check", "none"],
     "export": ["model.tflite", "-p", "riscv32", "-o", "out"],
+    "show": ["model.tflite"],
     "tune": ["model.tflite", "-p", "riscv32", "--seconds", "0", "--jobs", "1"],
     "verify": ["nothing:such"],
     "multicore": ["main=nothing.elf", "-p", "dual-riscv32"],

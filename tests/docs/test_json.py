@@ -123,6 +123,10 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.cache/1": [("cache",)],
     "covp.check/1": [("check", "results.json", "--baseline", "results.json")],
     "covp.calibrate/1": [("calibrate", "cv32e40p", "--device", "rtl", "--programs", "1")],
+    "covp.show/1": [
+        ("show", "toycar", "--after", "all"),
+        ("show", "toycar", "-p", "riscv32", "-a", "gemm", "--layer", "4", "--c"),
+    ],
     "covp.export/1": [("export", "toycar", "-p", "riscv32", "-o", "exported")],
 }
 _EMPTY = (

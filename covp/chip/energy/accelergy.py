@@ -133,7 +133,7 @@ class Description:
             names = ", ".join(one.name for one in found)
             raise AcceleratorError(f"component {name}: several are: {names}")
         known = [_plain(one.name) for one in (*self._components, *self._energies, *self._areas)]
-        raise AcceleratorError(f"there is no component {name!r}: {near_misses(name, known)}")
+        raise AcceleratorError(f"there is no component {name!r}:", hint=near_misses(name, known))
 
     def _energy(
         self, kind: str, attributes: Values, action: str, arguments: Values, depth: int
@@ -179,8 +179,8 @@ class Description:
         if "/" in kind or not path.is_file():
             classes = [*self._classes, *(path.stem for path in self._tables.glob("*.csv"))]
             raise AcceleratorError(
-                f"class {kind!r} is neither a compound component nor has a table {path}: "
-                f"{near_misses(kind, classes)}"
+                f"class {kind!r} is neither a compound component nor has a table {path}:",
+                hint=near_misses(kind, classes),
             )
         return read_table(path)
 

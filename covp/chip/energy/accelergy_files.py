@@ -163,7 +163,7 @@ def read_as(path: Path, kind: type[_T]) -> _T:
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise AcceleratorError(f"{path}: {readable(error, kind)}") from None
+        raise AcceleratorError(f"{readable(error, kind)}", where=path) from None
 
 
 _ENERGY = ("energy", "dynamic energy(pJ)")
@@ -229,7 +229,7 @@ class ClassTable:
         found = {row[name] for row in rows for name in columns if row.get(name)}
         if len(found) != 1:
             why = "no row is" if not found else f"{len(found)} rows that differ are"
-            raise AcceleratorError(f"{self.path}: {why} of {what} with {stated}")
+            raise AcceleratorError(f"{why} of {what} with {stated}", where=self.path)
         return number(found.pop(), f"{self.path}: {columns[0]}")
 
 
@@ -243,14 +243,14 @@ def read_table(path: Path) -> ClassTable:
         text = read_file(path).decode("utf-8-sig")
         rows = [row for row in csv.DictReader(text.splitlines(), strict=True) if any(row.values())]
     except OSError as error:
-        raise AcceleratorError(f"{path}: cannot be read: {error.strerror}") from None
+        raise AcceleratorError(f"cannot be read: {error.strerror}", where=path) from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise AcceleratorError(f"{path} is not a CSV file: {error}") from None
     if not rows or not {*rows[0]} & {*_ENERGY, *_AREA}:
         columns = ", ".join((*_ENERGY, *_AREA))
-        raise AcceleratorError(f"{path}: has no rows, or no column of {columns}")
+        raise AcceleratorError(f"has no rows, or no column of {columns}", where=path)
     if any(None in row or None in row.values() for row in rows):
-        raise AcceleratorError(f"{path}: a row has a different number of cells than the header")
+        raise AcceleratorError("a row has a different number of cells than the header", where=path)
     stripped = ({name.strip(): cell.strip() for name, cell in row.items()} for row in rows)
     return ClassTable(path, tuple(stripped))
 

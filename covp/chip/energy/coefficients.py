@@ -113,10 +113,10 @@ def read_tables(path: Path) -> dict[str, Table]:
     try:
         tables = msgspec.convert(content, dict[str, _Table])
     except msgspec.ValidationError as error:
-        raise PlatformError(f"{path}: {error}") from None
+        raise PlatformError(f"{error}", where=path) from None
     for name, table in tables.items():
         if table.volts is None and any(f.unit == "uA/MHz" for f in table.coefficients.values()):
-            raise PlatformError(f"{path}: {name}: uA/MHz needs volts")
+            raise PlatformError(f"{name}: uA/MHz needs volts", where=path)
     return {name: _table(name, table) for name, table in tables.items()}
 
 

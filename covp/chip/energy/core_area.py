@@ -61,4 +61,4 @@ def _read(folder: Path) -> CoreArea | None:
     try:
         return msgspec.convert(read_yaml(path, PlatformError), CoreArea)
     except msgspec.ValidationError as error:
-        raise PlatformError(f"{path}: {readable(error, CoreArea)}") from None
+        raise PlatformError(f"{readable(error, CoreArea)}", where=path) from None

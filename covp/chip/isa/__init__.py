@@ -45,7 +45,9 @@ class Isa:
             profile, *extensions = text.split("+")
             architecture = "x86" if profile == "x86-64" else "arm"
         if profile not in _PROFILES or (profile == "rv32" and extensions[:1] != ["i"]):
-            raise PlatformError(f"isa: {text!r:.80}: {near_misses(profile, _PROFILES)}, as rv32imc")
+            raise PlatformError(
+                f"isa: {text!r:.80}:", hint=f"{near_misses(profile, _PROFILES)}, as rv32imc"
+            )
         known = _EXTENSIONS[architecture]
         unknown = next((one for one in extensions if one not in known), None)
         if unknown is not None:

@@ -90,16 +90,16 @@ def read_platform(path: Path) -> Platform:
     content = read_yaml(path, PlatformError, "platform file")
     if not isinstance(content, dict):
         raise PlatformError(
-            f"{path}: a platform file is a mapping of keys (name, core, memory ...)"
+            "a platform file is a mapping of keys (name, core, memory ...)", where=path
         )
     try:
         platform = msgspec.convert(content, Platform)
     except msgspec.ValidationError as error:
-        raise PlatformError(f"{path}: {readable(error, Platform)[:_LONGEST]}") from None
+        raise PlatformError(f"{readable(error, Platform)[:_LONGEST]}", where=path) from None
     platform = _with_paths(platform, path.parent.resolve())
     problem = first_problem(platform)
     if problem:
-        raise PlatformError(f"{path}: {problem[:_LONGEST]}")
+        raise PlatformError(f"{problem[:_LONGEST]}", where=path)
     return msgspec.structs.replace(
         platform, memory=join_regions(platform.memory, platform.named_memory)
     )

@@ -71,7 +71,7 @@ class CoreRegisters:
 
     def _number(self, name: str) -> int:
         if name not in self._ids:
-            raise DeviceError(f"no register {name!r}: {near_misses(name, self.names)}")
+            raise DeviceError(f"no register {name!r}:", hint=near_misses(name, self.names))
         return self._ids[name]
 
 

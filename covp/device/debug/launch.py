@@ -73,8 +73,9 @@ def check_replaceable(path: Path) -> None:
         names = [""]
     if not all(str(name).startswith(f"{_MARK} ") for name in names):
         raise UsageError(
-            f"{path}: it has configurations that are not covp's and would be lost; give another "
-            "path and copy what you need"
+            "it has configurations that are not covp's and would be lost; give another "
+            "path and copy what you need",
+            where=path,
         )
 
 

@@ -32,7 +32,7 @@ class Monitor:
         command = getattr(self, f"_{words[0]}", None)
         names = [name.split()[0] for name in _HELP]
         if words[0] not in names or command is None:
-            raise UsageError(f"no monitor command {words[0]!r}: {near_misses(words[0], names)}")
+            raise UsageError(f"no monitor command {words[0]!r}:", hint=near_misses(words[0], names))
         return str(command(words[1:]))
 
     def _help(self, words: list[str]) -> str:

@@ -30,7 +30,7 @@ def load_elf(device: VirtualDevice, path: Path) -> ProgramFile:
         try:
             device.write(address, data)
         except DeviceError as error:
-            raise DeviceError(f"{path}: section {name}: {error} of {platform.name}") from None
+            raise DeviceError(f"section {name}: {error} of {platform.name}", where=path) from None
     device.add_debug_info(str(path))
     return program
 
@@ -67,11 +67,11 @@ def read_program(path: Path, platform: Platform) -> ProgramFile:
         elf = ElfImage(read_file(path))
         sections = elf.sections
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot be read: {error.strerror or error}", where=path) from None
     except ValueError as error:
-        raise UsageError(f"{path}: not an ELF file that can be loaded: {error}") from None
+        raise UsageError(f"not an ELF file that can be loaded: {error}", where=path) from None
     if elf.machine != ARCHITECTURES[core.architecture].elf_machine:
-        raise UsageError(f"{path}: not for the {core.name} of {platform.name}")
+        raise UsageError(f"not for the {core.name} of {platform.name}", where=path)
     return ProgramFile(
         elf.entry & ~1 if core.architecture == "arm" else elf.entry,
         tuple((one.name, one.load_address, one.data) for one in sections if not one.zero),

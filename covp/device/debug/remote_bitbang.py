@@ -142,5 +142,5 @@ def debug_port(
     Raises UsageError: no such protocol, or not for this core.
     """
     if name not in PROTOCOLS:
-        raise UsageError(f"unknown protocol {name!r}: {near_misses(name, PROTOCOLS)}")
+        raise UsageError(f"unknown protocol {name!r}:", hint=near_misses(name, PROTOCOLS))
     return PROTOCOLS[name](target, log)

@@ -90,12 +90,14 @@ def rtl_of(core: Core) -> RtlCore:
     try:
         found = msgspec.convert(values, RtlCore)
     except msgspec.ValidationError as error:
-        raise PlatformError(f"{file}: {readable(error, RtlCore)}") from None
+        raise PlatformError(f"{readable(error, RtlCore)}", where=file) from None
     own = next((n for n in found.sources if not found.package and not Path(n).is_absolute()), None)
     if own is not None:
-        raise PlatformError(f"{file}: sources: {own}: there is no package; write ./{own}")
+        raise PlatformError(f"sources: {own}: there is no package; write ./{own}", where=file)
     if not found.wrapper:
-        raise PlatformError(f"{file}: there is no wrapper.sv beside it with the module covp_core")
+        raise PlatformError(
+            "there is no wrapper.sv beside it with the module covp_core", where=file
+        )
     return found
 
 
@@ -104,7 +106,7 @@ def _read_folder(folder: Path) -> dict[str, Any]:
     path = folder / "rtl.yaml"
     stated = read_yaml(path, PlatformError) if path.is_file() else {}
     if not isinstance(stated, dict):
-        raise PlatformError(f"{path}: needs a mapping of keys (package, sources ...)")
+        raise PlatformError("needs a mapping of keys (package, sources ...)", where=path)
     stated = dict(stated)
     for key in ("sources", "include"):
         if isinstance(stated.get(key), list):

@@ -149,7 +149,7 @@ class RtlModel:
         if not self._library.covp_rtl_open_wave(
             self._handle, place, min(first, _NEVER), last, wanted
         ):
-            raise DeviceError(f"{path}: cannot be written")
+            raise DeviceError("cannot be written", where=path)
         self.is_recording = True
 
     def close_wave(self) -> tuple[bool, int, int]:

@@ -96,7 +96,7 @@ class RtlRecording:
         if not cycles:
             where = "the run" if self.phase is None else "the layer"
             raise UsageError(
-                f"{file}: the window begins at cycle {first:,}, and {where} has {of:,} cycles"
+                f"the window begins at cycle {first:,}, and {where} has {of:,} cycles", where=file
             )
         if not wrote or (self._target.suffix == ".fst" and not is_whole(self._temporary)):
-            raise DeviceError(f"{file}: the waveform cannot be written; is the disk full?")
+            raise DeviceError("the waveform cannot be written; is the disk full?", where=file)

@@ -175,7 +175,7 @@ def load_instructions(name: str) -> InstructionSet:
     path = _FOLDER / f"{name}.yaml"
     if not path.is_file():
         known = [file.stem for file in _FOLDER.glob("*.yaml")]
-        raise PlatformError(f"instructions: {name!r} is unknown: {near_misses(name, known)}")
+        raise PlatformError(f"instructions: {name!r} is unknown:", hint=near_misses(name, known))
     return read_yaml(path, InstructionSet)
 
 
@@ -193,12 +193,12 @@ def read_yaml(path: Path, kind: type[_Kind]) -> _Kind:
         content = yaml.load(path.read_text(encoding="utf-8"), _LOADER)
         return msgspec.convert(content, kind)
     except FileNotFoundError:
-        raise PlatformError(f"{path}: no such timing model file") from None
+        raise PlatformError("no such timing model file", where=path) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise PlatformError(f"{path}: cannot be read: {error}") from None
+        raise PlatformError(f"cannot be read: {error}", where=path) from None
     except RecursionError:
-        raise PlatformError(f"{path}: not valid YAML: nested too deeply") from None
+        raise PlatformError("not valid YAML: nested too deeply", where=path) from None
     except (yaml.YAMLError, ValueError, KeyError) as error:
         if isinstance(error, msgspec.ValidationError):
-            raise PlatformError(f"{path}: {error}") from None
-        raise PlatformError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+            raise PlatformError(f"{error}", where=path) from None
+        raise PlatformError(f"not valid YAML: {' '.join(str(error).split())}", where=path) from None

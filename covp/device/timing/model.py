@@ -298,16 +298,16 @@ def load_timing(name: str) -> TimingModel:
 def _of_python(path: str, name: str) -> TimingModel:
     """Return a user's own, see `load_timing`."""
     if not Path(path).is_file():
-        raise PlatformError(f"{path}: no such timing model file")
+        raise PlatformError("no such timing model file", where=path)
     module = plugins.load_file(path, PlatformError)
     if not hasattr(module, name):
         known = near_misses(name, (one for one in vars(module) if not one.startswith("_")))
-        raise PlatformError(f"{path}: there is no {name}: {known}")
+        raise PlatformError(f"there is no {name}: {known}", where=path)
     found = getattr(module, name)
     if callable(found):
         found = plugins.call_hook(path, name, found, error=PlatformError)
     if not isinstance(found, TimingModel):
-        raise PlatformError(f"{path}: {name} is a {type(found).__name__}, not a TimingModel")
+        raise PlatformError(f"{name} is a {type(found).__name__}, not a TimingModel", where=path)
     return found
 
 
@@ -320,7 +320,9 @@ def load_file(name: str) -> ModelFile:
     if name == _UNIT.name:
         return _UNIT
     if not _is_path(name) and name not in timing_files():
-        raise PlatformError(f"unknown timing model {name!r}: {near_misses(name, model_names())}")
+        raise PlatformError(
+            f"unknown timing model {name!r}:", hint=near_misses(name, model_names())
+        )
     return read_yaml(Path(name) if _is_path(name) else timing_files()[name], ModelFile)
 
 
@@ -445,14 +447,14 @@ def _check_names(where: str, model: ModelFile, known: InstructionSet) -> None:
         for name in names:
             if name not in known.class_names:
                 raise PlatformError(
-                    f"{where}: {key}.{name}: no such class of instructions: "
-                    f"{near_misses(name, known.class_names)}"
+                    f"{where}: {key}.{name}: no such class of instructions:",
+                    hint=near_misses(name, known.class_names),
                 )
     for key, units in (("slots", model.slots), ("period", model.period)):
         for unit in units:
             if unit not in known.units:
                 raise PlatformError(
-                    f"{where}: {key}.{unit}: no such unit: {near_misses(unit, known.units)}"
+                    f"{where}: {key}.{unit}: no such unit:", hint=near_misses(unit, known.units)
                 )
 
 

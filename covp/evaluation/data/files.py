@@ -35,7 +35,7 @@ def read_array(path: str | Path, mapped: bool = False) -> Array:
     found = _load(path, lambda: np.load(path, "r" if mapped else None, allow_pickle=False))
     if not isinstance(found, np.ndarray):
         found.close()
-        raise UsageError(f"{path}: holds several arrays; save one with numpy.save")
+        raise UsageError("holds several arrays; save one with numpy.save", where=path)
     return found
 
 
@@ -54,13 +54,14 @@ def read_arrays(path: Path) -> dict[str, Array]:
             packed = sum(m.file_size for m in members if m.compress_type != zipfile.ZIP_STORED)
             if packed > _MOST_PACKED:
                 raise UsageError(
-                    f"{path}: has {packed:,} bytes unpacked; write it with numpy.savez, "
-                    "which does not compress and is read in part"
+                    f"has {packed:,} bytes unpacked; write it with numpy.savez, "
+                    "which does not compress and is read in part",
+                    where=path,
                 )
             return {m.filename.removesuffix(".npy"): _member(archive, m, file) for m in members}
 
     if path.is_file() and not zipfile.is_zipfile(path):
-        raise UsageError(f"{path}: is not an archive of arrays; write it with numpy.savez")
+        raise UsageError("is not an archive of arrays; write it with numpy.savez", where=path)
     return _load(path, load)
 
 
@@ -100,11 +101,11 @@ def _load(path: str | Path, load: Callable[[], _T]) -> _T:
     except UsageError:
         raise
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot be read: {error.strerror or error}", where=path) from None
     except MemoryError:
-        raise UsageError(f"{path}: is too large for the memory of this machine") from None
+        raise UsageError("is too large for the memory of this machine", where=path) from None
     except Exception:  # numpy's parser of the header has no errors of its own
-        raise UsageError(f"{path}: holds no plain array; write it with numpy.save") from None
+        raise UsageError("holds no plain array; write it with numpy.save", where=path) from None
 
 
 def read_raw(path: Path, dtype: np.dtype[Any], elements: int) -> Array:
@@ -121,11 +122,12 @@ def read_raw(path: Path, dtype: np.dtype[Any], elements: int) -> Array:
     try:
         content = read_file(path)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot be read: {error.strerror or error}", where=path) from None
     for found in dict.fromkeys((dtype, np.dtype(np.float32))):
         if len(content) == elements * found.itemsize:
             return np.frombuffer(content, found.newbyteorder("<")).astype(found)
     raise UsageError(
-        f"{path}: has {len(content):,} bytes; a sample has {elements * dtype.itemsize:,} "
-        f"({dtype}) or {elements * 4:,} (float32)"
+        f"has {len(content):,} bytes; a sample has {elements * dtype.itemsize:,} "
+        f"({dtype}) or {elements * 4:,} (float32)",
+        where=path,
     )

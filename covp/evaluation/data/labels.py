@@ -37,13 +37,13 @@ def read_labels(path: Path, samples: Samples) -> Array:
     if path.suffix.lower() == ".npy":
         found = read_array(path)
         if found.dtype.kind not in "biuf":
-            raise UsageError(f"{path}: is {found.dtype}; labels are integers or floats")
+            raise UsageError(f"is {found.dtype}; labels are integers or floats", where=path)
     else:
         found = _of_text(path, samples)
     found = found.reshape(1) if not found.shape else found
     if len(found) != samples.count:
         raise UsageError(
-            f"{path}: has {len(found):,} labels, {samples.path} has {samples.count:,} samples"
+            f"has {len(found):,} labels, {samples.path} has {samples.count:,} samples", where=path
         )
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
@@ -51,8 +51,9 @@ def read_labels(path: Path, samples: Samples) -> Array:
         return found.astype(np.float64)
     if found.ndim != 1:
         raise UsageError(
-            f"{path}: has the shape {found.shape}; labels of classes are one integer for each "
-            "sample (numpy.argmax makes them of one-hot rows), target values are floats"
+            f"has the shape {found.shape}; labels of classes are one integer for each "
+            "sample (numpy.argmax makes them of one-hot rows), target values are floats",
+            where=path,
         )
     return found.astype(np.int64)
 
@@ -64,14 +65,14 @@ def _of_text(path: Path, samples: Samples) -> Array:
             reader = csv.reader(file, strict=True)
             lines = [(reader.line_num, [word.strip() for word in row]) for row in reader]
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot be read: {error.strerror or error}", where=path) from None
     except (csv.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: is not a text of numbers: {error}") from None
+        raise UsageError(f"is not a text of numbers: {error}", where=path) from None
     rows = [(number, row) for number, row in lines if any(row)]
     if rows and _number(rows[0][1][-1]) is None:
         rows = rows[1:]  # a heading
     if not rows:
-        raise UsageError(f"{path}: has no labels")
+        raise UsageError("has no labels", where=path)
     if samples.files and all(len(row) == 2 for _, row in rows) and _number(rows[0][1][0]) is None:
         rows = _in_order(path, rows, samples.files)
     width = len(rows[0][1])
@@ -99,10 +100,10 @@ def _in_order(
     names = [file.name for file in files]
     missing = [name for name in names if name not in by_name]
     if missing:
-        raise UsageError(f"{path}: has no label for {missing[0]}")
+        raise UsageError(f"has no label for {missing[0]}", where=path)
     more = by_name.keys() - set(names)
     if more:
-        raise UsageError(f"{path}: names {min(more)!r:.80}, which is not a sample")
+        raise UsageError(f"names {min(more)!r:.80}, which is not a sample", where=path)
     return [by_name[name] for name in names]
 
 

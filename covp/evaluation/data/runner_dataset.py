@@ -54,9 +54,11 @@ class Stimulus:
         try:
             content = read_file(self.path)
         except OSError as error:
-            raise UsageError(f"{self.path}: cannot be read: {error.strerror or error}") from None
+            raise UsageError(
+                f"cannot be read: {error.strerror or error}", where=self.path
+            ) from None
         if len(content) != self.size:
-            raise UsageError(f"{self.path}: was changed while it was in use; start again")
+            raise UsageError("was changed while it was in use; start again", where=self.path)
         for index in range(self.inferences):
             yield content[index * self.stride :][: self.window]
 
@@ -121,16 +123,17 @@ def read_dataset(folder: Path, task: Task) -> Dataset:
                 if any(word.strip() for word in row)
             ]
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot be read: {error.strerror or error}", where=path) from None
     except (csv.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: is not CSV text: {error}") from None
+        raise UsageError(f"is not CSV text: {error}", where=path) from None
     labels = {stimulus.label for stimulus in found}
     if not found:
-        raise UsageError(f"{path}: names no file")
+        raise UsageError("names no file", where=path)
     if task.metric == "AUC" and labels != {0, 1}:
         raise UsageError(
-            f"{path}: all files are of class {labels.pop()}; {task.name} needs normal ones (0) and "
-            "anomalous ones (1)"
+            f"all files are of class {labels.pop()}; {task.name} needs normal ones (0) and "
+            "anomalous ones (1)",
+            where=path,
         )
     return Dataset(folder, tuple(found))
 

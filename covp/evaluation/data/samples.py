@@ -72,10 +72,10 @@ class Samples:
             layout.check_type(array.dtype, where)
         found = set(counts.values())
         if len(found) > 1:
-            raise UsageError(f"{path}: has different numbers of samples or steps: {counts}")
+            raise UsageError(f"has different numbers of samples or steps: {counts}", where=path)
         ((count, steps),) = found
         if not count or not steps:
-            raise UsageError(f"{path}: has no samples")
+            raise UsageError("has no samples", where=path)
         return Samples(path, (), count, steps)
 
     def first(self, limit: int) -> Samples:
@@ -148,8 +148,9 @@ def _of_folder(folder: Path, layouts: list[Layout]) -> Samples:
     if len(layouts) > 1:
         names = ", ".join(layout.tensor.name for layout in layouts)
         raise UsageError(
-            f"{folder}: files of a folder are for models with one input, this has {names}; write "
-            "one .npz file with numpy.savez, an array for each"
+            f"files of a folder are for models with one input, this has {names}; write "
+            "one .npz file with numpy.savez, an array for each",
+            where=folder,
         )
     every = sorted(path for path in folder.iterdir() if path.is_file())
     files = tuple(path for path in every if path.suffix.lower() in (".npy", *RAW))
@@ -157,8 +158,9 @@ def _of_folder(folder: Path, layouts: list[Layout]) -> Samples:
         images = [path.name for path in every if path.suffix.lower() in _IMAGES]
         why = f"{images[0]} must be decoded first: " if images else ""
         raise UsageError(
-            f"{folder}: has no .npy, {' or '.join(RAW)} file; {why}write each sample, or all of "
-            "them in one array, with numpy.save"
+            f"has no .npy, {' or '.join(RAW)} file; {why}write each sample, or all of "
+            "them in one array, with numpy.save",
+            where=folder,
         )
     steps, _ = _read_one(files[0], layouts[0])
     return Samples(folder, files, len(files), steps)
@@ -168,7 +170,7 @@ def _of_file(path: Path, layout: Layout, steps: int) -> Inputs:
     """Return the sample in a file."""
     found, values = _read_one(path, layout)
     if found != steps:
-        raise UsageError(f"{path}: has {found} steps, the files before have {steps}")
+        raise UsageError(f"has {found} steps, the files before have {steps}", where=path)
     return layout.inputs(values, steps, str(path))
 
 
@@ -194,17 +196,18 @@ def _arrays(path: Path, graph: Graph) -> list[Array]:
     try:
         status = path.stat()
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot be read: {error.strerror or error}", where=path) from None
     found = _open_arrays(path, (status.st_mtime_ns, status.st_size))
     names = [tensor.name for tensor in graph.inputs]
     if len(names) == 1 and len(found) == 1:
         return list(found.values())
     if set(found) == {""}:
         raise UsageError(
-            f"{path}: is one array, {graph.name} has the inputs {', '.join(names)}; write a .npz "
-            "file with numpy.savez, an array for each"
+            f"is one array, {graph.name} has the inputs {', '.join(names)}; write a .npz "
+            "file with numpy.savez, an array for each",
+            where=path,
         )
     for name in names:
         if name not in found:
-            raise UsageError(f"{path}: has no array {name!r}: {near_misses(name, found)}")
+            raise UsageError(f"has no array {name!r}:", where=path, hint=near_misses(name, found))
     return [found[name] for name in names]

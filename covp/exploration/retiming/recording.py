@@ -101,8 +101,8 @@ def _caches(platform: Platform, sizes: Mapping[str, Sequence[int]]) -> tuple[Gho
     for name, own in sizes.items():
         if name not in known:
             raise UsageError(
-                f"sizes of {name}: {platform.name} has no recordable cache of that name: "
-                f"{near_misses(name, known)}"
+                f"sizes of {name}: {platform.name} has no recordable cache of that name:",
+                hint=near_misses(name, known),
             )
         for size in own:
             varied(platform, [], {f"platform.{name}.size": size})

@@ -102,7 +102,7 @@ def _columns(trace: RunTrace, values: Mapping[str, ArrayLike]) -> dict[str, Colu
     for name in values:
         if name not in known:
             raise UsageError(
-                f"{name} cannot be retimed, it needs another run: {near_misses(name, known)}"
+                f"{name} cannot be retimed, it needs another run:", hint=near_misses(name, known)
             )
     columns = {name: np.atleast_1d(np.asarray(value)) for name, value in values.items()}
     lengths = {len(column) for column in columns.values()} - {1}

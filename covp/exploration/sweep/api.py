@@ -109,7 +109,7 @@ def _folder(folder: Path, spec: Spec) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise UsageError(f"{folder}: is a file; name a folder for the rows") from None
+        raise UsageError("is a file; name a folder for the rows", where=folder) from None
     except OSError as error:
         raise CovpError(f"{folder}: cannot be written: {error.strerror or error}") from None
     write_file(folder / COPY, text.encode())

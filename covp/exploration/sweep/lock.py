@@ -38,8 +38,9 @@ class Lock(Owned):
             holder = os.pread(self._file, 20, 0).decode(errors="replace") or "unknown"
             self.close()
             raise UsageError(
-                f"{path}: process {holder} is working on this sweep; wait for it, or see it with "
-                "--status. Several coordinators can share a PostgreSQL store (--store)"
+                f"process {holder} is working on this sweep; wait for it, or see it with "
+                "--status. Several coordinators can share a PostgreSQL store (--store)",
+                where=path,
             ) from None
         except OSError as error:
             self.close()

@@ -57,5 +57,5 @@ def find_layout(name: str) -> Layout:
     """Return the layout of a name. Raises UsageError with near misses."""
     _load_installed()
     if name not in _LAYOUTS:
-        raise UsageError(f"there is no layout {name!r}: {near_misses(name, _LAYOUTS)}")
+        raise UsageError(f"there is no layout {name!r}:", hint=near_misses(name, _LAYOUTS))
     return _LAYOUTS[name]

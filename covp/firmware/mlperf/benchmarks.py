@@ -60,7 +60,7 @@ def find_benchmark(program: Program, name: str | None = None) -> Benchmark:
     """
     if name is not None:
         if name not in BENCHMARKS:
-            raise UsageError(f"no benchmark {name!r}: {near_misses(name, BENCHMARKS)}")
+            raise UsageError(f"no benchmark {name!r}:", hint=near_misses(name, BENCHMARKS))
         found = BENCHMARKS[name]
     else:
         found = _guess(program)

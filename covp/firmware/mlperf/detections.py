@@ -69,7 +69,9 @@ def read_truth(path: Path) -> list[Truth]:
             for entry in entries
         ]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path}: not a truth file of the streaming wake word: {error}") from None
+        raise UsageError(
+            f"not a truth file of the streaming wake word: {error}", where=path
+        ) from None
 
 
 def score(

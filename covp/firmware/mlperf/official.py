@@ -57,7 +57,7 @@ def run_official(
     """
     script = folder / "main.py"
     if not script.is_file():
-        raise UsageError(f"{folder}: no main.py in it; name benchmark/runner of mlcommons/tiny")
+        raise UsageError("no main.py in it; name benchmark/runner of mlcommons/tiny", where=folder)
     command = [
         python or sys.executable,
         str(Path(runner_ports.__file__)),

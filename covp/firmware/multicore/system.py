@@ -141,7 +141,7 @@ class System(Closing):
         symbols = self.firmware[core].symbols if core in self.firmware else {}
         if name not in symbols:
             raise UsageError(
-                f"core {core} has no variable {name!r}: {near_misses(name, list(symbols))}"
+                f"core {core} has no variable {name!r}:", hint=near_misses(name, list(symbols))
             )
         data = self.board.read(symbols[name].address, symbols[name].size)
         if len(data) % np.dtype(dtype).itemsize:

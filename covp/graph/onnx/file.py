@@ -23,7 +23,7 @@ def read_proto(path: Path) -> onnx.ModelProto:
         model.ParseFromString(data)
     except Exception as error:  # protobuf raises what it likes on damaged files
         raise ModelError(
-            f"{path}: damaged or no ONNX model ({type(error).__name__}); export the model again"
+            f"damaged or no ONNX model ({type(error).__name__}); export the model again", where=path
         ) from None
     for tensor in model.graph.initializer:
         _find_external_data(path, tensor)
@@ -31,7 +31,7 @@ def read_proto(path: Path) -> onnx.ModelProto:
         onnx.external_data_helper.load_external_data_for_model(model, str(path.parent))
     except Exception as error:
         text = " ".join(str(error).split())
-        raise ModelError(f"{path}: its external data cannot be read: {text:.200}") from None
+        raise ModelError(f"its external data cannot be read: {text:.200}", where=path) from None
     return model
 
 
@@ -41,6 +41,7 @@ def _find_external_data(path: Path, tensor: onnx.TensorProto) -> None:
     place = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
     if not place or not (path.parent / place).is_file():
         raise ModelError(
-            f"{path}: the data of {tensor.name} is in the file {place or '?'}, which is missing; "
-            "put it into the same folder"
+            f"the data of {tensor.name} is in the file {place or '?'}, which is missing; "
+            "put it into the same folder",
+            where=path,
         )

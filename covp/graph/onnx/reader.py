@@ -348,4 +348,4 @@ class _Reader:
         constants = {tensor.name for tensor in self.model.graph.initializer}
         names = [v.name for v in self.model.graph.input if v.name not in constants]
         for unknown in sorted(self.shapes.keys() - set(names)):
-            raise ModelError(f"there is no input {unknown}; {near_misses(unknown, names)}")
+            raise ModelError(f"there is no input {unknown}", hint=near_misses(unknown, names))

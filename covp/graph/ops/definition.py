@@ -126,7 +126,7 @@ def definition(kind: str) -> OpDefinition:
     try:
         return OPS[kind]
     except KeyError:
-        raise ModelError(f"unknown operator {kind}; {near_misses(kind, OPS)}") from None
+        raise ModelError(f"unknown operator {kind}", hint=near_misses(kind, OPS)) from None
 
 
 def macs(graph: Graph) -> int:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from covp.base.plugins import call_hook
-from covp.errors import CovpError, ModelError
+from covp.errors import CovpError, ModelError, UsageError, near_misses
 from covp.graph.graph import Graph
 from covp.graph.passes.constant_folding import fold_constants
 from covp.graph.passes.copy import copy_graph
@@ -27,7 +27,7 @@ from covp.graph.rewrites import demand_same_results, wrong_rewrite
 
 Pass = Callable[[Graph], None]
 _log = logging.getLogger("covp.passes")
-"""At INFO: each pass that changed the graph's text, and the operators it took and made."""
+"""At INFO: each pass that changed the graph, the operators and constants that it took and made."""
 
 PASSES: tuple[Pass, ...] = (
     expand_operators,
@@ -63,12 +63,8 @@ def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> G
             random tensors.
     """
     lowered = copy_graph(graph)
-    logs = _log.isEnabledFor(logging.INFO)
     for run in PASSES:
-        before = copy_graph(lowered) if logs else None
-        run(lowered)
-        if before is not None:
-            _log_change(run.__name__, before, lowered)
+        _run_pass(run, lowered)
     if wrong_rewrite(graph, lowered) is not None:
         _blame(graph)
     for own in more:
@@ -81,16 +77,54 @@ def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> G
     return lowered
 
 
+def graph_after(graph: Graph, name: str) -> Graph:
+    """A new graph as covp's passes leave it; the argument stays as it is.
+
+    Args:
+        graph: of a model.
+        name: the pass whose last run is the last one, or "all".
+
+    Raises:
+        UsageError: no pass has this name.
+    """
+    names = [run.__name__ for run in PASSES]
+    if name != "all" and name not in names:
+        known = ", ".join(dict.fromkeys([*names, "all"]))
+        near = near_misses(name, {*names, "all"})
+        more = f"; passes are {known}" if near.startswith("did you mean") else ""
+        raise UsageError(f"--after: no pass {name!r:.80}: {near}{more}")
+    last = len(names) if name == "all" else len(names) - names[::-1].index(name)
+    lowered = copy_graph(graph)
+    for run in PASSES[:last]:
+        _run_pass(run, lowered)
+    return lowered
+
+
+def _run_pass(run: Pass, graph: Graph) -> None:
+    """Run a pass on a graph, which it changes, and log what it changed."""
+    before = copy_graph(graph) if _log.isEnabledFor(logging.INFO) else None
+    run(graph)
+    if before is not None:
+        _log_change(run.__name__, before, graph)
+
+
 def _log_change(name: str, before: Graph, after: Graph) -> None:
-    if str(before) == str(after):
+    constants = _new_constants(before, after)
+    if str(before) == str(after) and not constants:
         return
     old, new = (Counter(op.kind for op in graph.ops) for graph in (before, after))
-    kinds = [f"{kind} {old[kind]} -> {new[kind]}" for kind in sorted(old | new)]
-    changed = [
-        text for text, kind in zip(kinds, sorted(old | new), strict=True) if old[kind] != new[kind]
-    ]
-    total = f"{len(before.ops)} -> {len(after.ops)} operators"
-    _log.info("%s: pass %s: %s", after.name, name, ", ".join([total, *changed]))
+    said = [f"{len(before.ops)} -> {len(after.ops)} operators"]
+    said += [f"{k} {old[k]} -> {new[k]}" for k in sorted(old | new) if old[k] != new[k]]
+    if constants:
+        said.append(f"{constants} new constant{'s' * (constants != 1)}")
+    _log.info("%s: pass %s: %s", after.name, name, ", ".join(said))
+
+
+def _new_constants(before: Graph, after: Graph) -> int:
+    """Return how many arrays of the graph it did not have before."""
+    known = {id(tensor.data) for tensor in before.tensors() if tensor.constant}
+    arrays = {id(tensor.data) for tensor in after.tensors() if tensor.constant}
+    return len(arrays - known)
 
 
 def _blame(graph: Graph) -> None:

@@ -49,7 +49,7 @@ def _find_named_tensor(tensors: list[Tensor], name: str, missing: str) -> Tensor
         if tensor.name == name:
             return tensor
     names = [tensor.name for tensor in tensors]
-    raise UsageError(f"{missing} is named {name!r}; {near_misses(name, names)}")
+    raise UsageError(f"{missing} is named {name!r}", hint=near_misses(name, names))
 
 
 def _same_numbers(before: Tensor, after: Tensor) -> bool:

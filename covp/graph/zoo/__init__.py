@@ -64,7 +64,8 @@ def entry(name: str) -> Entry:
         return CATALOG[name]
     except KeyError:
         raise UsageError(
-            f"unknown model {name!r}: neither a file nor in the zoo; {near_misses(name, CATALOG)}"
+            f"unknown model {name!r}: neither a file nor in the zoo",
+            hint=near_misses(name, CATALOG),
         ) from None
 
 

@@ -56,8 +56,8 @@ class CoverageData:
             return self.files[found[0]]
         if not found:
             raise UsageError(
-                f"coverage of {name}: no code of such a file ran or was loaded: "
-                f"{near_misses(str(name), list(self.files))}"
+                f"coverage of {name}: no code of such a file ran or was loaded:",
+                hint=near_misses(str(name), list(self.files)),
             )
         raise UsageError(f"coverage of {name}: which of {', '.join(sorted(found))}")
 

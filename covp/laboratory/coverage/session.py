@@ -128,7 +128,9 @@ class Coverage:
                 names.append(one.name)
                 if one.name == function and not one.inlined:
                     return listing(code, counts, one)
-        raise UsageError(f"no function {function!r} was counted: {near_misses(function, names)}")
+        raise UsageError(
+            f"no function {function!r} was counted:", hint=near_misses(function, names)
+        )
 
     def write(self, path: str | Path) -> None:
         """Write the coverage into a file, in the format that its suffix names."""

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from covp.codegen.lifetimes import arena_tensors, live_bytes
 from covp.device.stop import Source
 from covp.device.timeline import TimelineLog
 from covp.errors import UsageError
 from covp.evaluation import Evaluation
-from covp.evaluation.lifetimes import arena_tensors, live_bytes
 from covp.report.timeline.calls import short_calls
 from covp.report.timeline.of_log import CORE, counters_of, notes_of, tracks_of
 from covp.report.timeline.phases import phase_spans, windows

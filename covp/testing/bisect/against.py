@@ -42,7 +42,7 @@ class Against:
         """
         kind, value = [*re.split(r"[:\s]\s*", text.strip(), maxsplit=1), ""][:2]
         if kind not in KINDS:
-            raise UsageError(f"unknown comparison {text!r}: {near_misses(kind, KINDS)}")
+            raise UsageError(f"unknown comparison {text!r}:", hint=near_misses(kind, KINDS))
         if bool(value) != (kind != "reference"):
             raise UsageError(
                 f"comparison {text.strip()!r}: write reference, toolchain gcc, device rtl, "
@@ -65,12 +65,12 @@ def built_by_file(path: str, program: Program) -> Program:
         UsageError: there is no such file or function, or it returns something else.
     """
     if not Path(path).is_file():
-        raise UsageError(f"{path}: no such file")
+        raise UsageError("no such file", where=path)
     module = load_file(path, UsageError)
     build = cast("Callable[[Program], Any] | None", getattr(module, "build", None))
     if build is None:
-        raise UsageError(f"{path}: has no function build(program) that returns a program")
+        raise UsageError("has no function build(program) that returns a program", where=path)
     made = call_hook(path, "build", build, program, error=UsageError)
     if not isinstance(made, Program):
-        raise UsageError(f"{path}: build(program) must return a program, not {made!r:.80}")
+        raise UsageError(f"build(program) must return a program, not {made!r:.80}", where=path)
     return made

@@ -34,7 +34,7 @@ def _recurrent(node: Node, importer: Importer) -> Sequence[Tensor | None]:
     directions = {"forward": 1, "reverse": 1, "bidirectional": 2}
     direction = str(node.get("direction", "forward"))
     if direction not in directions:
-        raise ModelError(f"direction {direction!r}; {near_misses(direction, directions)}")
+        raise ModelError(f"direction {direction!r}", hint=near_misses(direction, directions))
     layout = int(node.get("layout", 0))
     if layout not in (0, 1):
         raise ModelError(f"layout {layout} is neither 0 nor 1")
@@ -85,7 +85,7 @@ def _activations(node: Node, directions: int) -> tuple[tuple[Activation, ...], .
     made = []
     for name in names:
         if name not in _PARAMETERS:
-            raise ModelError(f"activation {name!r}; {near_misses(name, _PARAMETERS)}")
+            raise ModelError(f"activation {name!r}", hint=near_misses(name, _PARAMETERS))
         defaults = _PARAMETERS[name]
         values = [
             float(next(given, default))

@@ -7,9 +7,9 @@ import pytest
 
 import covp
 from covp.base.request import BuildOptions
+from covp.codegen.lifetimes import arena_tensors, live_bytes
 from covp.codegen.program import Program
 from covp.evaluation import build, run
-from covp.evaluation.lifetimes import arena_tensors, live_bytes
 from covp.graph.models import as_graph
 from covp.runtime.hosted_graph import HostedGraph
 from tests.plain import plain
