@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 from msgspec import inspect as types
 
-from covp.evaluation import documents, show
+from covp.evaluation import documents, further_documents, show
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "json.md"
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
@@ -28,6 +28,10 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "covp.compare/1": documents.Compare,
     "covp.survey/1": documents.Survey,
     "covp.check/1": documents.Checked,
+    "covp.fits/1": further_documents.Fitting,
+    "covp.tune/1": further_documents.Tuned,
+    "covp.verify/1": further_documents.Verified,
+    "covp.mlperf/1": further_documents.Mlperf,
     "covp.show/1": show.Shown,
 }
 """Structures by the name of their schema."""

@@ -18,6 +18,7 @@ from covp.cli.verdict import equality, reproduction
 from covp.evaluation.energy import Energy
 from covp.evaluation.fits import Limits, Placing, order
 from covp.evaluation.fits import fits as tried
+from covp.evaluation.further_documents import Fitting
 
 _COLUMNS = ("platform", "fits", "time", "cycles' error", "flash", "RAM", "energy", "bit-exact")
 
@@ -76,7 +77,7 @@ def fits(
         _write_page(output, budget, found)
     if as_json:
         rows = [fit.record() for fit in found]
-        print_json({"schema": "covp.fits/1", "budget": limits.limits, "rows": rows})
+        print_json(Fitting(budget=dict(limits.limits), rows=rows))
     else:
         paths = {board.name: name for board, name in zip(boards, platforms, strict=True)}
         for name, model in given.items():
@@ -157,15 +158,16 @@ def _write_page(path: Path, budget: str, found: Sequence[Placing]) -> None:
     ]
     sections = []
     for model in dict.fromkeys(fit.trial.model for fit in found):
-        rows = []
+        rows: list[list[str | float | Cell | None]] = []
         for fit in (fit for fit in found if fit.trial.model == model):
             record, row = fit.record(), _row(fit)
-            milliseconds = record["seconds"] and record["seconds"] * 1e3
-            millijoules = record["energy_j"] and record["energy_j"] * 1e3
+            fitting = None if row[-1] is None else str(row[-1])
+            milliseconds = record.seconds and record.seconds * 1e3
+            millijoules = record.energy_j and record.energy_j * 1e3
             rows.append([
                 str(row[0]), Cell(str(row[1]), str(row[1]), fit.reason or ""), milliseconds,
-                _trust(fit), record["flash_bytes"], record["ram_bytes"], millijoules,
-                None if row[-1] is None else str(row[-1]), fit.trial.platform.description,
+                _trust(fit), record.flash_bytes, record.ram_bytes, millijoules,
+                fitting, fit.trial.platform.description,
             ])  # fmt: skip
         note = f"one inference of {model}; budget: {budget or 'none'}; times are estimates"
         sections.append(Section(model, [Note(note), Table("Platforms", columns, rows)]))

@@ -14,6 +14,7 @@ from covp.cli.groups import GroupedCommand
 from covp.cli.mlperf_report import markdown, print_rows
 from covp.cli.output import print_json, progress, warn
 from covp.errors import UsageError
+from covp.evaluation.further_documents import Mlperf
 from covp.firmware.mlperf.sweep import LABEL, sweep
 
 _PLUS = re.compile(r"\s*(?<!\+)\+(?=\s*[A-Za-z_.~/])\s*")
@@ -102,12 +103,11 @@ def mlperf(
         report.write_text(markdown(rows), encoding="utf-8")
     if as_json:
         print_json(
-            {
-                "schema": "covp.mlperf/1",
-                "label": LABEL,
-                "data": None if data is None else str(data),
-                "rows": [row.record() for row in rows],
-            }
+            Mlperf(
+                label=LABEL,
+                data=None if data is None else str(data),
+                rows=[row.record() for row in rows],
+            )
         )
     else:
         print_rows(rows)

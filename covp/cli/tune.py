@@ -27,6 +27,7 @@ from covp.cli.tune_report import (
     spent,
 )
 from covp.compilers.toolchain import get_toolchain
+from covp.evaluation.further_documents import Tuned
 from covp.graph.graph import Graph
 from covp.graph.models import as_graph
 
@@ -85,15 +86,14 @@ def tune(
     records = trial_file(board.core, get_toolchain(toolchain, board.core).version)
     if as_json:
         print_json(
-            {
-                "schema": "covp.tune/1",
-                "model": model,
-                "model_source": graph.source,
-                "platform": board.name,
-                "records": str(records),
-                "flash_trade": build_options.flash_trade,
-                "layers": [layer_record(result) for result in found.layers],
-            }
+            Tuned(
+                model=model,
+                model_source=graph.source,
+                platform=board.name,
+                records=str(records),
+                flash_trade=build_options.flash_trade,
+                layers=[layer_record(result) for result in found.layers],
+            )
         )
     else:
         note = model_note(graph.source)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import get_args
 
 from covp.base.request import Objective
 from covp.building.tune.records import Trial, pareto_front
 from covp.building.tune.tuner import LayerResult
 from covp.cli.output import echo
 from covp.cli.tables import operator_cell, print_table
+from covp.evaluation.further_documents import TunedLayer, TunedTrial
 
 
 def print_layers(results: list[LayerResult]) -> None:
@@ -65,30 +66,29 @@ def _unit(trial: Trial) -> str:
     return "cycles" if trial.cycles is not None else "ns"
 
 
-def layer_record(result: LayerResult) -> dict[str, Any]:
+def layer_record(result: LayerResult) -> TunedLayer:
     """Return a layer of the JSON document ``covp.tune/1``."""
     default, best = result.default, result.best
-    return {
-        "index": result.op.index,
-        "op": result.op.kind,
-        "default_instructions": default.instructions if default else None,
-        "best_instructions": best.instructions if best else None,
-        "default_cycles": default.cycles if default else None,
-        "best_cycles": best.cycles if best else None,
-        "schedule": best.schedule if best else None,
-        "tried": result.tried,
-        "space": result.space,
-        "front": [_trial_record(trial) for trial in pareto_front(result.trials)],
-        "inexact": [trial.schedule for trial in result.trials if not trial.exact],
-    }
-
-
-def _trial_record(trial: Trial) -> dict[str, Any]:
-    return {
-        "schedule": trial.schedule,
-        "instructions": trial.instructions,
-        "cycles": trial.cycles,
-        "nanoseconds": trial.nanoseconds,
-        "flash_bytes": trial.flash_bytes,
-        "scratch_bytes": trial.scratch_bytes,
-    }
+    return TunedLayer(
+        index=result.op.index,
+        op=result.op.kind,
+        default_instructions=default.instructions if default else None,
+        best_instructions=best.instructions if best else None,
+        default_cycles=default.cycles if default else None,
+        best_cycles=best.cycles if best else None,
+        schedule=best.schedule if best else None,
+        tried=result.tried,
+        space=result.space,
+        front=[
+            TunedTrial(
+                schedule=trial.schedule,
+                instructions=trial.instructions,
+                cycles=trial.cycles,
+                nanoseconds=trial.nanoseconds,
+                flash_bytes=trial.flash_bytes,
+                scratch_bytes=trial.scratch_bytes,
+            )
+            for trial in pareto_front(result.trials)
+        ],
+        inexact=[trial.schedule for trial in result.trials if not trial.exact],
+    )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from covp.cli import options, timeline_files
 from covp.cli.junit import TestCase, junit, write_junit
 from covp.cli.output import echo, print_json
+from covp.evaluation.further_documents import Verified
 
 if TYPE_CHECKING:
     from covp.evaluation.source import SourceCheck
@@ -81,7 +82,7 @@ def verify(
     if junit is not None:
         write_junit(junit, f"covp verify {accelerator}", list(_cases(verdict, files)))
     if as_json:
-        print_json(_record(verdict, files))
+        print_json(_document(verdict, files))
     else:
         _print(verdict, files)
         _print_end(verdict, seconds)
@@ -98,25 +99,23 @@ def _cases(verdict: Verdict, files: Mapping[str, SourceCheck]) -> Iterator[TestC
         yield TestCase(f"file of {model}", "" if found.holds else str(found))
 
 
-def _record(verdict: Verdict, files: Mapping[str, SourceCheck]) -> dict[str, Any]:
-    """Return the document ``covp.verify/1``."""
-    return {
-        "schema": "covp.verify/1",
-        "accelerator": verdict.accelerator,
-        "tried": verdict.tried,
-        "accepted": verdict.accepted,
-        "abuses": verdict.abuses,
-        "failure": verdict.failure,
-        "test": verdict.test,
-        "rejected": verdict.rejected,
-        "too_large": verdict.too_large,
-        "models": verdict.models,
-        "sources": {model: str(found) for model, found in files.items()},
-        "seconds": verdict.seconds,
-        "finished": verdict.finished,
-        "macs_per_cycle": verdict.rates[0],
-        "bytes_per_cycle": verdict.rates[1],
-    }
+def _document(verdict: Verdict, files: Mapping[str, SourceCheck]) -> Verified:
+    return Verified(
+        accelerator=verdict.accelerator,
+        tried=dict(verdict.tried),
+        accepted=dict(verdict.accepted),
+        abuses=verdict.abuses,
+        failure=verdict.failure,
+        test=verdict.test,
+        rejected=dict(verdict.rejected),
+        too_large=dict(verdict.too_large),
+        models=dict(verdict.models),
+        sources={model: str(found) for model, found in files.items()},
+        seconds=verdict.seconds,
+        finished=verdict.finished,
+        macs_per_cycle=verdict.rates[0],
+        bytes_per_cycle=verdict.rates[1],
+    )
 
 
 def _print(verdict: Verdict, files: Mapping[str, SourceCheck]) -> None:

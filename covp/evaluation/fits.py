@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from covp.base.request import BuildOptions, RunOptions, change_options
 from covp.chip.platform_file import Platform, parse_size
 from covp.errors import CapacityError, UsageError, near_misses
 from covp.evaluation.energy import Energy
+from covp.evaluation.further_documents import FitsRow
 from covp.evaluation.result import Evaluation
 from covp.evaluation.survey import Trial, survey
 from covp.graph.models import as_graph
@@ -137,28 +137,26 @@ class Placing:
             return self.trial.reason.partition("; what may help")[0]
         return self.short
 
-    def record(self) -> dict[str, Any]:
-        """A row of the JSON document ``covp.fits/1``."""
+    def record(self) -> FitsRow:
+        """Return the row of the JSON document ``covp.fits/1``."""
         result = self.trial.result
-        source = result.profile.sources.cycles if result else None
         joules = figure(result, "mj") if result else None
-        return {
-            "model": self.trial.model,
-            "platform": self.trial.platform.name,
-            "fits": self.fits,
-            "reason": self.reason,
-            "too_small": self.lacking,
-            "optimize": self.optimize,
-            "instructions": result.profile.instructions if result else None,
-            "cycles": result.profile.cycles if result else None,
-            "cycles_source": asdict(source) if source else None,
-            "seconds": result.profile.seconds if result else None,
-            "flash_bytes": result.memory.flash_bytes if result else None,
-            "ram_bytes": result.memory.ram_bytes if result else None,
-            "energy_j": None if joules is None else joules / 1e3,
-            "battery_days": None,
-            "matches_reference": result.matches_reference if result else None,
-        }
+        return FitsRow(
+            model=self.trial.model,
+            platform=self.trial.platform.name,
+            fits=self.fits,
+            reason=self.reason,
+            too_small=self.lacking,
+            optimize=self.optimize,
+            instructions=result.profile.instructions if result else None,
+            cycles=result.profile.cycles if result else None,
+            cycles_source=result.profile.sources.cycles if result else None,
+            seconds=result.profile.seconds if result else None,
+            flash_bytes=result.memory.flash_bytes if result else None,
+            ram_bytes=result.memory.ram_bytes if result else None,
+            energy_j=None if joules is None else joules / 1e3,
+            matches_reference=result.matches_reference if result else None,
+        )
 
 
 def fits(

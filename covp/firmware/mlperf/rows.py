@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields
 
+from covp.evaluation.further_documents import MlperfRow
 from covp.firmware.mlperf.points import Performance, Point
 from covp.firmware.mlperf.quality import Quality
 
@@ -37,35 +37,27 @@ class Row:
         latency = self.performance.latency_us if self.performance else None
         return 1e6 / latency if latency else None
 
-    def record(self) -> dict[str, Any]:
-        """Return a row of the JSON document ``covp.mlperf/1``."""
-        point, quality = self.point, self.quality
-        return {
-            "model": point.graph.name,
-            "model_source": point.graph.source,
-            "benchmark": point.task.name if point.task else None,
-            "platform": point.platform.name,
-            "accelerators": list(point.accelerators),
-            "reason": self.reason,
-            "per": "frame" if point.graph.streaming else "inference",
-            **_costs(self.performance),
-            "inferences_per_second": self.inferences_per_second,
-            "accuracy": quality.value if quality else None,
-            "metric": quality.metric if quality else None,
-            "target": point.task.target if point.task else None,
-            "meets_target": quality.meets_target if quality else None,
-            "samples": quality.samples if quality else None,
-            "inferences": quality.inferences if quality else None,
-            "computed_by": quality.computed_by if quality else None,
-            "accuracy_seconds": quality.seconds if quality else None,
-        }
-
-
-def _costs(performance: Performance | None) -> dict[str, Any]:
-    """Return a key per field; null without a performance."""
-    if performance is None:
-        return {**dict.fromkeys(field.name for field in fields(Performance)), "warnings": []}
-    found = {field.name: getattr(performance, field.name) for field in fields(performance)}
-    source = performance.cycles_source
-    found["cycles_source"] = asdict(source) if source else None
-    return found | {"warnings": list(performance.warnings)}
+    def record(self) -> MlperfRow:
+        """Return the row of the JSON document ``covp.mlperf/1``."""
+        point, quality, cost = self.point, self.quality, self.performance
+        costs = {} if cost is None else {f.name: getattr(cost, f.name) for f in fields(cost)}
+        costs["warnings"] = list(costs.get("warnings", ()))
+        return MlperfRow(
+            model=point.graph.name,
+            model_source=point.graph.source,
+            benchmark=point.task.name if point.task else None,
+            platform=point.platform.name,
+            accelerators=list(point.accelerators),
+            reason=self.reason,
+            per="frame" if point.graph.streaming else "inference",
+            **costs,
+            inferences_per_second=self.inferences_per_second,
+            accuracy=quality.value if quality else None,
+            metric=quality.metric if quality else None,
+            target=point.task.target if point.task else None,
+            meets_target=quality.meets_target if quality else None,
+            samples=quality.samples if quality else None,
+            inferences=quality.inferences if quality else None,
+            computed_by=quality.computed_by if quality else None,
+            accuracy_seconds=quality.seconds if quality else None,
+        )
