@@ -186,7 +186,8 @@ class _Roll:
         held = self._held[id(tensor)]
         if (start, stop) == (held.first, held.end):
             return held.tensor
-        made = _rows_of(tensor, start, stop, f" for {op.name}")
+        at = self._done[id(op.output)]
+        made = _rows_of(tensor, start, stop, f" for {op.name} from {at}")
         slices = _slices(held.tensor, start - held.first, stop - held.first)
         name = f"{made.name} of {held.tensor.name}"
         self._ops.append(
