@@ -32,9 +32,7 @@ class SharedFunctions:
         return _with_tensors(self._known[form], op)
 
 
-def strip_schedule(
-    op: Op, core: Core, choose: Callable[[Op], Schedule | None]
-) -> Schedule | None:
+def strip_schedule(op: Op, core: Core, choose: Callable[[Op], Schedule | None]) -> Schedule | None:
     """Return the schedule of an operator; a strip has its layer's where that is valid for it."""
     found = choose(op)
     if found is None and isinstance(op, Strip) and op.whole is not None:

@@ -65,9 +65,7 @@ def window_of(op: Op) -> Window:
     return Window(op.input(1).shape[1], how.stride[0], how.dilation[0], how.padding.top)
 
 
-def on_rows(
-    op: Op, inputs: Sequence[Tensor | None], output: Tensor, top: int, bottom: int
-) -> Op:
+def on_rows(op: Op, inputs: Sequence[Tensor | None], output: Tensor, top: int, bottom: int) -> Op:
     """Return the operator on some rows.
 
     Args:

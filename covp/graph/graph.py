@@ -179,10 +179,10 @@ class Op:
 
 @dataclass(eq=False)
 class Strip(Op):
-    """An operator over some rows of the output of another one, or a copy of such rows.
+    """An operator over some rows of the output of another one, or a copy of some of its rows.
 
     Attributes:
-        whole: the operator that it is a part of; None: a copy.
+        whole: the other operator; None for an operator that is no strip.
     """
 
     whole: Op | None = None

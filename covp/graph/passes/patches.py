@@ -178,7 +178,8 @@ class _Roll:
         if first >= held.end:
             del self._held[id(tensor)]
         elif first > held.first:
-            copy = self._copy(readers[0], held, first, " kept")
+            writer = next(op for op in self._chain if op.output is tensor)
+            copy = self._copy(writer, held, first, " kept")
             self._held[id(tensor)] = _Held(copy, first)
 
     def _view(self, op: Op, tensor: Tensor, start: int, stop: int) -> Tensor:
@@ -190,27 +191,22 @@ class _Roll:
         made = _rows_of(tensor, start, stop, f" for {op.name} from {at}")
         slices = _slices(held.tensor, start - held.first, stop - held.first)
         name = f"{made.name} of {held.tensor.name}"
-        self._ops.append(
-            Op("STRIDED_SLICE", name, [held.tensor], [made], RowsOf(slices), op.index)
-        )
+        self._ops.append(Op("STRIDED_SLICE", name, [held.tensor], [made], RowsOf(slices), op.index))
         return made
 
     def _copy(self, op: Op, held: _Held, first: int, why: str) -> Tensor:
-        """Return a copy of the last rows of what is held."""
+        """Return a copy of the last rows of what is held of an operator's output."""
         made = replace(held.tensor, name=f"{held.tensor.name}{why}", shape=_shape(held, first))
-        slices = _slices(held.tensor, first - held.first, held.tensor.shape[1])
-        attributes = StridedSlice(slices)
-        name = f"copy {made.name}"
+        attributes = StridedSlice(_slices(held.tensor, first - held.first, held.tensor.shape[1]))
+        given, name = [held.tensor], f"copy {made.name}"
         self._ops.append(
-            Strip("STRIDED_SLICE", name, [held.tensor], [made], attributes, op.index)
+            Strip("STRIDED_SLICE", name, [*given], [made], attributes, op.index, whole=op)
         )
         return made
 
     def _join(self, op: Op, parts: Sequence[Tensor], whole: Tensor) -> None:
         name = f"join {whole.name}"
-        self._ops.append(
-            Op("CONCATENATION", name, list(parts), [whole], JoinedRows(1), op.index)
-        )
+        self._ops.append(Op("CONCATENATION", name, list(parts), [whole], JoinedRows(1), op.index))
 
 
 def _shape(held: _Held, first: int) -> tuple[int, ...]:
