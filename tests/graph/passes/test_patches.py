@@ -110,7 +110,7 @@ def test_a_wrong_halo_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     demand_same_results(graph, patch(graph, patches), "patches")
     strips = patch(graph, patches)
     views = [op for op in strips.ops if op.kind == "STRIDED_SLICE" and not isinstance(op, Strip)]
-    wrong = next(op for op in views if 0 < op.attributes.slices[1][0])
+    wrong = next(op for op in views if op.attributes.slices[1][0] > 0)
     first, end, step = wrong.attributes.slices[1]
     moved = (first - 1, end - 1, step)
     slices = (wrong.attributes.slices[0], moved, *wrong.attributes.slices[2:])
