@@ -77,8 +77,8 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
     patches: Annotated[
         str,
         Option(
-            text="Compute the first layers in N strips, which needs less RAM; auto: as many as "
-            "need the least.",
+            text="Compute the first layers in N strips or fewer, which needs less RAM; auto: in "
+            "as many as need the least.",
             metavar="auto|N",
         ),
     ] = ""

@@ -55,13 +55,16 @@ def plan_patches(
     Args:
         plain: the program without strips.
         graph: after all passes.
-        count: of strips; None: any.
+        count: of strips, at most; a depth whose rows do not give as many has fewer. None: any.
         make: generates the program.
 
     Raises:
         ModelError: strips changed what the model computes.
     """
-    each = [p for p in find_patches(graph) if count is None or p.strips == count]
+    each = [p for p in find_patches(graph) if count is None or p.strips <= count]
+    if count is not None:  # of each depth those of the most strips
+        most = {p.depth: max(o.strips for o in each if o.depth == p.depth) for p in each}
+        each = [p for p in each if p.strips == most[p.depth]]
     by_tensors = sorted(each, key=lambda patches: tensor_bytes(patch(graph, patches)))
     made = [PatchedProgram(patches, make(patches)) for patches in by_tensors[:_GENERATED]]
     smaller = [one for one in made if one.program.arena_bytes < plain.arena_bytes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,6 +10,13 @@ from covp.chip.cores import Core
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, schedules
 from covp.codegen.schedule import Schedule
 from covp.graph.graph import Op, Strip, Tensor
+
+
+_ARRAY = re.compile(r"^static (const \w+) (\w+)(\[\d+\])([^;{]*= \{\n[^}]*\};\n)", re.MULTILINE)
+"""A constant array as `covp.codegen.c_text.c_array` writes it: type, name, extent, and the rest."""
+_LEAST_SHARED = 800
+"""Characters of an array from which strips of several forms share it; smaller ones stay where the
+compiler knows their values."""
 
 
 class SharedFunctions:
@@ -21,6 +29,8 @@ class SharedFunctions:
     def __init__(self, emit: Callable[[Op, str], LayerCode]) -> None:
         self._emit = emit
         self._known: dict[object, LayerCode] = {}
+        self._symbols: dict[tuple[str, ...], str] = {}
+        """The arrays that stand in files of their own, by their text."""
 
     def emit(self, op: Op, function: str) -> LayerCode:
         """Return a layer; a strip like one before it calls that one's function."""
@@ -28,8 +38,25 @@ class SharedFunctions:
             return self._emit(op, function)
         form = _form(op)
         if form not in self._known:
-            self._known[form] = self._emit(op, function)
+            self._known[form] = self._with_shared_arrays(self._emit(op, function))
         return _with_tensors(self._known[form], op)
+
+    def _with_shared_arrays(self, code: LayerCode) -> LayerCode:
+        """Return a layer whose large arrays stand in files that other strips read, too."""
+        files: dict[str, str] = {}
+
+        def share(found: re.Match[str]) -> str:
+            kind, name, extent, rest = found.groups()
+            if len(rest) < _LEAST_SHARED:
+                return found[0]
+            symbol = self._symbols.setdefault((kind, extent, rest), f"{code.function}_{name}")
+            declaration = f"extern {kind} {symbol}{extent};\n"
+            files[f"{symbol}.c"] = (
+                f"#include <stdint.h>\n{declaration}{kind} {symbol}{extent}{rest}"
+            )
+            return f"{declaration}#define {name} {symbol}\n"
+
+        return replace(code, source=_ARRAY.sub(share, code.source), files={**code.files, **files})
 
 
 def strip_schedule(op: Op, core: Core, choose: Callable[[Op], Schedule | None]) -> Schedule | None:
