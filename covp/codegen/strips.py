@@ -11,7 +11,6 @@ from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, sche
 from covp.codegen.schedule import Schedule
 from covp.graph.graph import Op, Strip, Tensor
 
-
 _ARRAY = re.compile(r"^static (const \w+) (\w+)(\[\d+\])([^;{]*= \{\n[^}]*\};\n)", re.MULTILINE)
 """A constant array as `covp.codegen.c_text.c_array` writes it: type, name, extent, and the rest."""
 _LEAST_SHARED = 800
