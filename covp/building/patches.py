@@ -35,7 +35,7 @@ class PatchedProgram:
 
 
 def count_of(text: str) -> int | None:
-    """Return the strips that are asked for; None: as many as need the least memory.
+    """Return the requested strips; None: as many as need the least memory.
 
     Raises:
         UsageError: it is neither a number from 2 on nor "auto".
