@@ -109,14 +109,17 @@ class Tensors:
         layer = self.program.layers[position]
         own = {tensor.name for tensor in layer.outputs}
         after = set(self.alive(position + 1))
-        if layer.strip_of:  # it may lie over rows that were read for the last time
-            after -= {name for name in after if self._is_under(name, layer.outputs)}
+        if layer.strip_of:  # strips may lie over rows of an input that were read
+            strips = [*layer.outputs, *(self.places[n] for n in after)]
+            given = {tensor.name for tensor in self.program.inputs}
+            after -= {name for name in given if self._is_under(name, strips)}
         return [name for name in self.alive(position) if name in after and name not in own]
 
     def _is_under(self, name: str, outputs: Sequence[ProgramTensor]) -> bool:
         place = self.places[name]
         return any(
-            place.offset < output.offset + output.nbytes
+            output is not place
+            and place.offset < output.offset + output.nbytes
             and output.offset < place.offset + place.nbytes
             for output in outputs
         )
