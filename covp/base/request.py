@@ -74,6 +74,14 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
             "core while accelerators work, in the order that simulates fastest."
         ),
     ] = False
+    patches: Annotated[
+        str,
+        Option(
+            text="Compute the first layers in N strips or fewer, which needs less RAM; auto: in "
+            "as many as need the least.",
+            metavar="auto|N",
+        ),
+    ] = ""
     shapes: Annotated[
         Shapes,
         Option(
@@ -211,6 +219,7 @@ class BuildChanges(TypedDict, total=False):
     allow_unused: bool
     allow_slower: bool
     overlap: bool
+    patches: str
     shapes: Shapes
     states: Mapping[str, str]
     streaming: int

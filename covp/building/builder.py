@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -14,6 +14,7 @@ from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, change_
 from covp.building.build_log import log_build
 from covp.building.core_costs import simulated_cycles
 from covp.building.overlap import Overlap, plan_overlap
+from covp.building.patches import count_of, describe_patches, plan_patches
 from covp.building.schedules import (
     UNTUNED,
     RecordedSchedules,
@@ -28,6 +29,8 @@ from covp.codegen.program import Program
 from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.graph.graph import Graph, Op
+from covp.graph.passes import run_passes
+from covp.graph.passes.patches import Patches, patch
 from covp.runtime.profile import MemoryUse
 from covp.runtime.session import Session
 
@@ -226,6 +229,8 @@ def build(
         )
         if plan is not None:
             program = make(graph, options=read, plan=plan)
+    if options.patches:
+        program = _in_patches(program, make, accelerators, options, passes)
     for kind in options.require_offload:
         _demand_offload(program, kind)
     names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)
@@ -243,6 +248,28 @@ def build(
         recorded = Recorded(schedules, tuple(used), again)
     log_build(program)
     return Build(program, names, options, ScheduleSource.of(used), (), recorded, considered)
+
+
+def _in_patches(
+    plain: Program,
+    make: Callable[..., Program],
+    accelerators: Sequence[str | AcceleratorBackend],
+    options: BuildOptions,
+    passes: Sequence[Pass],
+) -> Program:
+    """Return the program in strips, or the plain one; its last warning says which."""
+    if accelerators:
+        raise UsageError("patches are of the core alone: leave out --accel, or --patches")
+    count, read, graph = count_of(options.patches), options.for_graph(), plain.graph
+    lowered = run_passes(graph, passes)
+
+    def make_in(patches: Patches) -> Program:
+        return make(graph, options=read, passes=[*passes, partial(patch, patches=patches)])
+
+    found = plan_patches(plain, lowered, count, make_in)
+    note = describe_patches(plain, lowered, found)
+    program = plain if found is None else found.program
+    return replace(program, warnings=(*program.warnings, note))
 
 
 def _demand_offload(program: Program, kind: str) -> None:

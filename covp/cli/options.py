@@ -287,7 +287,7 @@ def _value_of(hint: Any, about: Option, default: Any) -> dict[str, Any]:
     return {
         "type": kind if about.least is None else click.IntRange(about.least),
         "default": default,
-        "show_default": default is not None,
+        "show_default": default not in (None, ""),
     }
 
 

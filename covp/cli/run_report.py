@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from math import isclose
 
 from covp.cli.data import data_lines
@@ -11,12 +14,16 @@ from covp.cli.overlap_report import overlap_lines
 from covp.cli.provenance import cycles_column, model_note, run_time
 from covp.cli.tables import operator_cell, print_table
 from covp.cli.verdict import verdict_lines
+from covp.codegen.program import ProgramLayer
 from covp.evaluation import Evaluation
 from covp.evaluation.advice import MOST
 from covp.graph.ops import macs
 from covp.runtime.devices import device_note
 
 Row = list[object]
+_Costs = tuple[int | None, int | None]
+"""Instructions and cycles."""
+_LayerCosts = tuple[ProgramLayer, _Costs]
 
 
 def print_report(result: Evaluation, profile: bool, verbose: bool, again: str) -> None:
@@ -86,7 +93,8 @@ def _layer_rows(result: Evaluation, profile: bool) -> list[Row]:
     costs = [(entry.instructions, entry.cycles) for entry in result.profile.layers]
     costs = costs or [(None, None)] * len(result.program.layers)
     rows = []
-    for layer, (instructions, cycles) in zip(result.program.layers, costs, strict=True):
+    layers = zip(result.program.layers, costs, strict=True)
+    for layer, (instructions, cycles) in _with_strips(layers):
         operator = operator_cell(layer.op, layer.name)
         row: Row = [f"{layer.index}", operator, layer.target, layer.macs, instructions, cycles]
         if profile:
@@ -96,6 +104,29 @@ def _layer_rows(result: Evaluation, profile: bool) -> list[Row]:
                 row += [None, layer.schedule]
         rows.append(row)
     return rows
+
+
+def _with_strips(layers: Iterable[tuple[ProgramLayer, _Costs]]) -> Iterator[_LayerCosts]:
+    """Yield layers and costs; the strips of a layer, and copies of its rows, as one."""
+    found: dict[str, _LayerCosts] = {}
+    counts: Counter[str] = Counter()
+    for layer, costs in layers:
+        key = layer.strip_of or layer.name
+        if key not in found:
+            found[key] = layer, costs
+            counts[key] = bool(layer.strip_of)
+            continue
+        known, before = found[key]
+        counts[key] += known.op == layer.op
+        total = tuple(
+            None if a is None or b is None else a + b for a, b in zip(before, costs, strict=True)
+        )
+        found[key] = replace(known, macs=known.macs + layer.macs), (total[0], total[1])
+    for key, (layer, costs) in found.items():
+        if counts[key]:
+            yield replace(layer, name=f"in {counts[key]} strips"), costs
+        else:
+            yield layer, costs
 
 
 def _total_rows(result: Evaluation) -> list[Row]:

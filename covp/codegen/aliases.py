@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from covp.graph.attributes import JoinedRows, RowsOf
 from covp.graph.graph import Graph, Op, Tensor
 
 ALIASES = frozenset({"RESHAPE"})
@@ -29,6 +30,8 @@ def aliases(graph: Graph) -> frozenset[Op]:
     source: dict[int, Tensor] = {}
     found = []
     for op in graph.ops:
+        if isinstance(op.attributes, JoinedRows | RowsOf):
+            found.append(op)
         if op.kind not in ALIASES:
             continue
         root = source.get(id(op.input(0)), op.input(0))

@@ -10,6 +10,8 @@ from covp.codegen.layer import Argument, LayerCode, Scratch
 from covp.codegen.planner import ALIGNMENT, Buffer, plan
 from covp.codegen.program import ProgramTensor
 from covp.errors import ModelError
+from covp.graph.attributes import JoinedRows, RowsOf
+from covp.graph.cuts import row_bytes
 from covp.graph.graph import Graph, Op, Tensor
 
 
@@ -39,6 +41,10 @@ class ArenaPlan:
         self.alignment = max(ALIGNMENT, cache_line)
         self._end = 1 + max((last for _, last in around), default=-1)
         self._buffers: dict[int, Buffer] = {}
+        self._starts: dict[int, int] = {}
+        """Of tensors that are a part of their buffer: the byte where they begin."""
+        self._joined: set[int] = set()
+        """Ids of buffers that several layers write."""
         self._scratch: dict[int, Buffer] = {}
         written = {id(t): step for step, layer in enumerate(layers) for t in layer.op.outputs}
         for tensor in (*graph.inputs, *(state.before for state in graph.states)):
@@ -51,6 +57,7 @@ class ArenaPlan:
         self._extend(graph, layers)
         self._change_states_in_place(graph, layers)
         self._share_in_place(graph, layers)
+        self._lay_over_inputs(graph, layers)
         for step, layer in enumerate(layers):
             for argument in layer.arguments.values():
                 if isinstance(argument, Scratch):
@@ -62,7 +69,7 @@ class ArenaPlan:
     def offset(self, item: Tensor | Scratch) -> int:
         """Return the bytes from the start of the arena."""
         table = self._scratch if isinstance(item, Scratch) else self._buffers
-        return table[id(item)].offset
+        return table[id(item)].offset + self._starts.get(id(item), 0)
 
     def describe(self, tensor: Tensor) -> ProgramTensor:
         """Return the tensor as the session needs it."""
@@ -82,6 +89,15 @@ class ArenaPlan:
 
     def _allocate(self, op: Op, layers: Sequence[LayerCode], written: dict[int, int]) -> None:
         """Allocate a buffer for each output that a layer writes; an alias has its input's."""
+        if isinstance(op.attributes, JoinedRows):
+            self._join(op)
+            return
+        if isinstance(op.attributes, RowsOf):
+            whole, (first, _, _) = op.input(0), op.attributes.slices[1]
+            start = self._starts.get(id(whole), 0) + first * row_bytes(whole)
+            self._starts[id(op.output)] = start
+            self._buffers[id(op.output)] = self._buffers[id(whole)]
+            return
         for tensor in op.outputs:
             if id(tensor) in written:
                 self._own(tensor, written[id(tensor)])
@@ -90,6 +106,54 @@ class ArenaPlan:
                 if source is None:
                     raise _constant(tensor)
                 self._buffers[id(tensor)] = source
+
+    def _join(self, op: Op) -> None:
+        """Let the parts of a tensor be written where it lies."""
+        parts = [op.input(position) for position in range(len(op.inputs))]
+        old = [self._buffers[id(part)] for part in parts]
+        whole = Buffer(
+            op.output.name,
+            op.output.nbytes,
+            min(buffer.first for buffer in old),
+            max(buffer.last for buffer in old),
+            begins=min(buffer.begins for buffer in old),
+            ends=max(buffer.ends for buffer in old),
+        )
+        self._joined.add(id(whole))
+        self._buffers[id(op.output)] = whole
+        start = 0
+        for part in parts:
+            self._buffers[id(part)], self._starts[id(part)] = whole, start
+            start += part.nbytes
+
+    def _lay_over_inputs(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
+        """Let what is joined take the place of rows of an input that were read before."""
+        if self._around:
+            return
+        inputs = {id(self._buffers[id(t)]): self._buffers[id(t)] for t in graph.inputs}
+        joined = [op for op in graph.ops if isinstance(op.attributes, JoinedRows)]
+        for op in sorted(joined, key=lambda op: -op.output.nbytes):
+            whole = self._buffers[id(op.output)]
+            under = next((b for b in inputs.values() if self._is_free(op, whole, b, layers)), None)
+            if under is not None:
+                whole.over = inputs.pop(id(under))
+
+    def _is_free(self, op: Op, whole: Buffer, under: Buffer, layers: Sequence[LayerCode]) -> bool:
+        """Return whether each part is written after what lies there is read for the last time."""
+        if not whole.first <= under.last < whole.last or under.nbytes < whole.nbytes:
+            return False
+        written = {id(t): step for step, layer in enumerate(layers) for t in layer.op.outputs}
+        reads = [
+            (step, self._starts.get(id(a), 0))
+            for step, layer in enumerate(layers)
+            for a in self._reads(layer, under)
+        ]
+        return all(
+            step < written[id(part)] or start >= self._starts[id(part)] + part.nbytes
+            for part in op.inputs
+            if part is not None
+            for step, start in reads
+        )
 
     def _extend(self, graph: Graph, layers: Sequence[LayerCode]) -> None:
         """Keep every buffer until its last reader, results and states until the end."""
@@ -112,10 +176,12 @@ class ArenaPlan:
         kept = {id(self._buffers[id(state.before)]) for state in graph.states}
         for step, layer in enumerate(layers):
             output = self._buffers[id(layer.op.output)]
-            if id(output) in kept:
+            if id(output) in kept or id(output) in self._joined:
                 continue
             for tensor in layer.in_place:
                 source = self._buffers[id(tensor)]
+                if id(tensor) in self._starts:
+                    continue
                 if source is output or source.last != step or source.nbytes < output.nbytes:
                     continue
                 if not self._read_before(layers, source, step):

@@ -26,7 +26,7 @@ from covp.codegen.program import (
 )
 from covp.codegen.states import StateCode
 from covp.errors import AcceleratorError
-from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.graph import Graph, Op, Strip, Tensor
 from covp.graph.ops import OPS, definition
 from covp.graph.ops.tiled_attention import TiledAttention
 from covp.graph.user_operators import UserOperator, find_user_operator
@@ -152,10 +152,33 @@ def _stated_macs(graph: Graph, split: Partition) -> dict[str, int]:
     for op in lowered:
         if isinstance(op.attributes, TiledAttention):
             found[op.name] = sum(stated.pop(part.name, 0) for part in op.attributes.ops)
+    strips = _of_strips(lowered, stated)
+    found |= strips
+    stated = {name: count for name, count in stated.items() if name not in _wholes(lowered)}
     made = {index: name for name, index in left.items() if name not in stated}
     for op in graph.ops:
         if op.name not in left and op.name in stated and op.index in made:
             found[made[op.index]] += stated[op.name]
+    return found
+
+
+def _wholes(lowered: Sequence[Op]) -> dict[str, Op]:
+    """Return the operators that are computed in strips, by name."""
+    found = (op.whole for op in lowered if isinstance(op, Strip))
+    return {op.name: op for op in found if op is not None}
+
+
+def _of_strips(lowered: Sequence[Op], stated: Mapping[str, int]) -> dict[str, int]:
+    """Return the share of each strip in what the model states of its layer, by name."""
+    rows: dict[str, int] = {}
+    found = {}
+    for op in lowered:
+        if isinstance(op, Strip) and op.whole is not None and op.kind == op.whole.kind:
+            name, height = op.whole.name, op.whole.output.shape[1]
+            before = rows.get(name, 0)
+            rows[name] = before + op.output.shape[1]
+            total = stated.get(name, 0)
+            found[op.name] = total * rows[name] // height - total * before // height
     return found
 
 
@@ -181,6 +204,7 @@ def _describe(
         work=sum(_work(op, macs) for op in placement.ops),
         memory=_memory_of(layer, memory),
         parts=tuple(_part_of(part, layer, roots) for part in layer.parts),
+        strip_of=layer.op.whole.name if isinstance(layer.op, Strip) and layer.op.whole else "",
     )
 
 

@@ -26,6 +26,7 @@ from covp.codegen.overlap import OverlapPlan
 from covp.codegen.parts import emit_in_parts
 from covp.codegen.program import Program
 from covp.codegen.schedule import Schedule
+from covp.codegen.strips import SharedFunctions, strip_schedule
 from covp.errors import CapacityError, UsageError
 from covp.graph.graph import Graph, Op
 from covp.graph.models import as_graph
@@ -86,9 +87,11 @@ def generate(
     def choose(op: Op) -> Schedule | None:
         return schedules(op) if schedules is not None else None
 
-    @cache
-    def emit(op: Op, function: str) -> LayerCode:
-        return emit_layer(KernelRequest(op, platform.core, function, choose(op)))
+    def emit_alone(op: Op, function: str) -> LayerCode:
+        schedule = strip_schedule(op, platform.core, choose)
+        return emit_layer(KernelRequest(op, platform.core, function, schedule))
+
+    emit = cache(SharedFunctions(emit_alone).emit)
 
     def emit_placement(placement: Placement, function: str) -> LayerCode:
         op, on_core = placement.ops[-1], placement.backend is None

@@ -20,7 +20,8 @@ class Buffer:
     """Bytes that must not be overwritten from step ``first`` to step ``last``, both included.
 
     Where the layers may also run in another order, they must not be from its step ``begins`` to
-    its step ``ends`` either.
+    its step ``ends`` either. Where ``over`` is another buffer, it lies where that begins: its bytes
+    are written after those under them are read for the last time.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Buffer:
     offset: int = -1
     begins: int = 0
     ends: int = -1
+    over: Buffer | None = None
 
     def overlaps(self, other: Buffer) -> bool:
         """Return whether both are alive at some step, in one order or the other."""
@@ -46,7 +48,9 @@ def plan(buffers: Sequence[Buffer], alignment: int = ALIGNMENT) -> int:
         lambda b: (-b.last, -b.nbytes),
     ]
     arena = _Arena(buffers, alignment)
-    plans = (arena.place(order) for order in orders)
+    plans = [arena.place(order) for order in orders]
+    if any(buffer.over for buffer in buffers):  # it may lie elsewhere, too
+        plans += [arena.place(order, together=False) for order in orders]
     total, offsets = min(plans, key=lambda plan: plan[0])  # of equal ones the first
     for buffer, offset in zip(arena.buffers, offsets.tolist(), strict=True):
         buffer.offset = offset
@@ -73,17 +77,34 @@ class _Arena:
         self._begins = _numbers(b.begins for b in self.buffers)
         self._ends = _numbers(b.ends for b in self.buffers)
         self._has_orders = bool((self._ends >= self._begins).any())
+        numbers = {id(b): i for i, b in enumerate(self.buffers)}
+        self._together = [[i] for i in range(len(self.buffers))]
+        """The buffers that begin at the same offset as each."""
+        for index, buffer in enumerate(self.buffers):
+            if buffer.over is not None:
+                under = numbers[id(buffer.over)]
+                self._together[index] = self._together[under] = [under, index]
 
-    def place(self, order: Callable[[Buffer], tuple[int, int]]) -> tuple[int, _Numbers]:
-        """Place the buffers one after the other, each into the lowest gap; total and offsets."""
+    def place(
+        self, order: Callable[[Buffer], tuple[int, int]], together: bool = True
+    ) -> tuple[int, _Numbers]:
+        """Place the buffers one after the other, each into the lowest gap; total and offsets.
+
+        Args:
+            order: of the buffers.
+            together: a buffer that may lie ``over`` another one does.
+        """
         offsets = np.full(len(self.buffers), -1)
         total = 0
         numbers = range(len(self.buffers))
         for index in sorted(numbers, key=lambda i: (order(self.buffers[i]), self._given[i])):
-            others = self._alive_with(index, offsets)
-            size = int(self._sizes[index])
+            if offsets[index] >= 0:
+                continue
+            group = self._together[index] if together else [index]
+            others = np.unique(np.concatenate([self._alive_with(i, offsets) for i in group]))
+            size = int(self._sizes[group].max())
             offset = _lowest_gap(offsets[others], self._sizes[others], size)
-            offsets[index] = offset
+            offsets[group] = offset
             total = max(total, offset + size)
         return total, offsets
 

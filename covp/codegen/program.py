@@ -150,6 +150,7 @@ class ProgramLayer:
         work: multiply-accumulates that are left of ``macs`` after the passes.
         memory: all that it is given of the arena.
         parts: that the run function calls instead of ``function``; empty where it calls that.
+        strip_of: name of the operator some of whose rows it computes or copies; mostly empty.
     """
 
     index: int
@@ -166,6 +167,7 @@ class ProgramLayer:
     work: int = 0
     memory: tuple[LayerMemory, ...] = ()
     parts: tuple[LayerPart, ...] = ()
+    strip_of: str = ""
 
     @property
     def wrapper(self) -> str:

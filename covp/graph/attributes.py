@@ -123,6 +123,11 @@ class Concatenation:
 
 
 @dataclass(frozen=True)
+class JoinedRows(Concatenation):
+    """CONCATENATION of rows, each part of which an operator writes where the whole lies."""
+
+
+@dataclass(frozen=True)
 class Transpose:
     """TRANSPOSE: output axis i is input axis permutation[i]."""
 
@@ -141,6 +146,11 @@ class StridedSlice:
     slices: tuple[tuple[int, int | None, int], ...]
     shrink: tuple[int, ...] = ()
     new_axes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class RowsOf(StridedSlice):
+    """STRIDED_SLICE of rows, which are read where the whole lies."""
 
 
 @dataclass(frozen=True)

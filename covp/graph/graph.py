@@ -177,6 +177,17 @@ class Op:
         )
 
 
+@dataclass(eq=False)
+class Strip(Op):
+    """An operator over some rows of the output of another one, or a copy of some of its rows.
+
+    Attributes:
+        whole: the other operator; None for an operator that is no strip.
+    """
+
+    whole: Op | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class State:
     """A tensor that a network remembers from one inference to the next.

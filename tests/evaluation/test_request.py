@@ -75,6 +75,7 @@ def test_the_command_line_makes_the_options() -> None:
 def test_a_key_changes_with_what_figures_depend_on() -> None:
     other: dict[str, Any] = {
         "toolchain": "gcc", "shapes": {"x": (1,)}, "states": {"a": "b"}, "optimize": "size",
+        "patches": "auto",
         "require_offload": ("CONV_2D",), "device": "host", "check": "none",
     }  # fmt: skip
     for kind, _ in STRUCTURES:

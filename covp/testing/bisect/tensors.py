@@ -6,7 +6,7 @@ that are alive before a layer, so that each layer can run alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from covp.codegen.aliases import ALIASES
 from covp.codegen.program import Program, ProgramTensor
 from covp.errors import UsageError
+from covp.graph.attributes import JoinedRows, RowsOf
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import OPS, definition
 
@@ -61,13 +62,28 @@ class Tensors:
             op = self._writer.get(tensor.name)
         return tensor.name
 
+    def _roots(self, tensor: Tensor) -> Iterator[str]:
+        """Yield the names of the tensors in whose memory a tensor is: a joined one is its parts."""
+        op = self._writer.get(tensor.name)
+        if tensor.name in self.places or op is None:
+            yield self.root(tensor)
+        elif isinstance(op.attributes, JoinedRows | RowsOf):
+            for part in op.inputs:
+                if part is not None:
+                    yield from self._roots(part)
+        elif op.kind in ALIASES:
+            yield from self._roots(op.input(0))
+        else:
+            yield tensor.name
+
     def _read_by(self, operators: list[Op]) -> tuple[str, ...]:
         inside = {tensor.name for op in operators for tensor in op.outputs}
         names = [
-            self.root(tensor)
+            name
             for op in operators
             for tensor in op.inputs
             if tensor is not None and tensor.data is None and tensor.name not in inside
+            for name in self._roots(tensor)
         ]
         return tuple(dict.fromkeys(name for name in names if name in self.places))
 
@@ -90,9 +106,23 @@ class Tensors:
 
     def kept(self, position: int) -> list[str]:
         """Return the tensors that a layer must leave as they are: alive before and after it."""
-        own = {tensor.name for tensor in self.program.layers[position].outputs}
+        layer = self.program.layers[position]
+        own = {tensor.name for tensor in layer.outputs}
         after = set(self.alive(position + 1))
+        if layer.strip_of:  # strips may lie over rows of an input that were read
+            strips = [*layer.outputs, *(self.places[n] for n in after)]
+            given = {tensor.name for tensor in self.program.inputs}
+            after -= {name for name in given if self._is_under(name, strips)}
         return [name for name in self.alive(position) if name in after and name not in own]
+
+    def _is_under(self, name: str, outputs: Sequence[ProgramTensor]) -> bool:
+        place = self.places[name]
+        return any(
+            output is not place
+            and place.offset < output.offset + output.nbytes
+            and output.offset < place.offset + place.nbytes
+            for output in outputs
+        )
 
     def image(self, position: int, values: Mapping[str, Array], fill: bytes = FILL) -> bytes:
         """Return the arena's content when a layer begins.
@@ -133,7 +163,12 @@ class Tensors:
     def _value(self, tensor: Tensor, known: Mapping[str, Array]) -> Array:
         if tensor.data is not None:
             return tensor.data
-        return known[self.root(tensor)].reshape(tensor.shape)
+        root = self.root(tensor)
+        if root in known:
+            return known[root].reshape(tensor.shape)
+        op = self._writer[root]  # it has no memory of its own: rows, or what is joined of them
+        values = [None if t is None else self._value(t, known) for t in op.inputs]
+        return definition(op.kind).reference(op, values)[0].reshape(tensor.shape)
 
 
 def content(arena: bytes, place: ProgramTensor) -> Array:
