@@ -22,7 +22,7 @@ RUN: dict[str, Any] = {
     "cycles": 2000,
     "seconds": 0.002,
     "matches_reference": True,
-    "memory": {"flash_bytes": 3000, "ram_bytes": 4000},
+    "memory": {"flash_bytes": 3000, "ram_bytes": 4000, "arena_bytes": 2000},
     "layers": [],
 }
 RECORDER = '#!/bin/sh\nprintf "%s\\n" "$@" >> "$0.said"\nexit "${FAKE_STATUS:-0}"\n'
