@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from covp.chip.isa import ARCHITECTURES
 from covp.device.abilities import Emulator
 from covp.device.machine.engine import register_id
-from covp.hardware.clock import Clock, Event
-from covp.hardware.clock_view import ClockView
+from covp.hardware.clock import Clock, ClockView, Event
 from covp.hardware.job import FIRST_OFFSET
 from covp.hardware.job_unit import JobUnit
 from covp.hardware.observer import Observer
