@@ -1,7 +1,7 @@
 """`Peripheral`: the base of memory-mapped hardware models.
 
-`DmaRequests` are the signals by which models pace a DMA controller; `PlainState` copies what a model
-remembers, for going back.
+`DmaRequests` are the signals by which models pace a DMA controller; `PlainState` copies what a
+model remembers, for going back.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`TaskQueue`: calls that wait on the host, and how they get to the task runner on the device.
 
 The virtual device finds faults itself; on all others the runtime's exception handlers
-(device_runtime/enter_*.S) end the run and leave a record in ``covp_queue.trap``, read by `fault_of`.
+(device_runtime/enter_*.S) end the run and leave a record in ``covp_queue.trap``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ import covp.graph.onnx.converters.recurrent
 import covp.graph.onnx.converters.reductions
 import covp.graph.onnx.converters.resize
 import covp.graph.onnx.converters.selection
-import covp.graph.onnx.converters.shapes
 import covp.graph.onnx.converters.windows  # noqa: F401
 from covp.graph.onnx.converters.quantized import on_int8
 from covp.graph.onnx.converters.registry import (
