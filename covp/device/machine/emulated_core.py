@@ -24,8 +24,7 @@ from covp.device.machine.faults import FaultReader
 from covp.device.machine.mmio import MmioPort, MmioState
 from covp.device.machine.native_caches import NativeCaches, uncached_waits
 from covp.device.machine.nvic import ARMV6M_LINES, Nvic
-from covp.device.machine.riscv_counters import RiscvCounters
-from covp.device.machine.riscv_interrupts import RiscvInterrupts
+from covp.device.machine.riscv_csrs import RiscvCounters, RiscvInterrupts
 from covp.device.machine.run_control import RunControl, Sleep
 from covp.device.machine.shadow import Shadow
 from covp.device.machine.special_instructions import special_instructions

@@ -15,8 +15,7 @@ from covp.device.abilities import Abilities
 from covp.device.phase_count import PhaseCount
 from covp.device.rtl.build import library_of
 from covp.device.rtl.cores import rtl_of
-from covp.device.rtl.instructions import RtlInstructions
-from covp.device.rtl.machine import RtlMachine
+from covp.device.rtl.machine import RtlInstructions, RtlMachine
 from covp.device.rtl.model import Event, RtlModel
 from covp.device.rtl.recording import RtlRecording
 from covp.device.stop import Source, Sources, Stop

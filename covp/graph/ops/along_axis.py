@@ -1,6 +1,7 @@
 """Along an axis: the place of the extreme, the largest elements, running sums.
 
-ARG_MAX, ARG_MIN, TOPK_V2, CUMSUM and CUMPROD."""
+ARG_MAX, ARG_MIN, TOPK_V2, CUMSUM and CUMPROD.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR: source rows, columns and weights are tables.
 
-INTERPOLATE along one axis, and RESIZE_TAPS: the tables of a Resize whose scales come late."""
+INTERPOLATE along one axis, and RESIZE_TAPS: the tables of a Resize whose scales come late.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ A function under ``@register("Kind")`` in one of these files teaches the reader 
 """
 
 # each of these registers its converters
-import covp.graph.onnx.converters.arithmetic
 import covp.graph.onnx.converters.attention
 import covp.graph.onnx.converters.constants
 import covp.graph.onnx.converters.gather
