@@ -1,4 +1,4 @@
-"""Operators that only move values: IDENTITY, RESHAPE, PAD, CONCATENATION, TRANSPOSE, slices, RESIZE."""
+"""Operators that only move values: IDENTITY, RESHAPE, PAD, CONCATENATION, slices, RESIZE ..."""
 
 from __future__ import annotations
 

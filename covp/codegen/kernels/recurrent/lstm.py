@@ -4,7 +4,8 @@ The hidden state of a step is what the step before wrote to the output, so neith
 buffer of its own: the cell state is changed element by element where it will be, and the last row
 of the output is copied to the hidden state at the end. Either may thus be changed in place.
 
-The integers are those of `covp.graph.ops.quantized_lstm`."""
+The integers are those of `covp.graph.ops.quantized_lstm`.
+"""
 
 from __future__ import annotations
 
