@@ -15,11 +15,10 @@ from covp.base.arguments import demand_count
 from covp.base.array_text import text
 from covp.errors import CovpError, KernelError
 from covp.laboratory.coverage import Coverage, CoverageData
-from covp.laboratory.drawing import as_arguments, explore
+from covp.laboratory.drawing import Arguments, array_of, as_arguments, explore, mutate_arguments
 from covp.laboratory.inside import Span, copies, inside
 from covp.laboratory.kernel import Kernel
 from covp.laboratory.meter import Figure, Meter
-from covp.laboratory.moves import Arguments, array_of, mutate_arguments
 
 _MOST_MOVES = 3
 _SIMPLER = 600
