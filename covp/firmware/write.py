@@ -1,4 +1,4 @@
-"""A project written to a folder in a layout, with ``manifest.json`` and SPDX, or linked to an ELF."""
+"""A project written to a folder in a layout, with its metadata, or linked to an ELF file."""
 
 from __future__ import annotations
 
