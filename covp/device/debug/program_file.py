@@ -17,6 +17,10 @@ from covp.errors import DeviceError, ProgramExit, UsageError
 def load_elf(device: VirtualDevice, path: Path) -> ProgramFile:
     """Write the file's sections to their load addresses and name code in faults by it.
 
+    Args:
+        device: whose memory it is.
+        path: of the ELF file.
+
     Returns:
         what was loaded.
 
@@ -81,7 +85,12 @@ def read_program(path: Path, platform: Platform) -> ProgramFile:
 
 
 def free_ram(platform: Platform, program: ProgramFile) -> range | None:
-    """Return the first RAM's addresses past all that a program has there; None: all is taken."""
+    """Return the first RAM's addresses past all that a program has there; None: all is taken.
+
+    Args:
+        platform: whose RAM it is.
+        program: that is to be loaded.
+    """
     ram = platform.ram
     ends = [start + size for _, start, size in program.places if ram.start <= start < ram.end]
     end = (max(ends, default=ram.start) + 15) // 16 * 16
