@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from covp.errors import AcceleratorError
 from covp.hardware.clock import Event
-from covp.hardware.dma_requests import LINES
-from covp.hardware.peripheral import Peripheral
+from covp.hardware.peripheral import LINES, Peripheral
 from covp.hardware.recording import Recording, open_recording
 from covp.hardware.registers import Field, Register, RegisterMap
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from covp.hardware.clock import Event
-from covp.hardware.dma_requests import LINES
-from covp.hardware.peripheral import Peripheral
+from covp.hardware.peripheral import LINES, Peripheral
 from covp.hardware.registers import Field, Register, RegisterMap
 
 

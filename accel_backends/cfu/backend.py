@@ -19,7 +19,7 @@ from covp.accelerator import (
     Workspace,
 )
 from covp.accelerator.call import Step
-from covp.accelerator.unit_parameters import TECHNOLOGY
+from covp.accelerator.declared import TECHNOLOGY
 from covp.codegen.intrinsics import (
     DotProduct,
     RequantizeInstruction,

@@ -29,8 +29,8 @@ from covp.graph.graph import Graph
 from covp.graph.passes.copy import copy_graph
 from covp.graph.passes.fuse_attention import expand_attention
 from covp.graph.pattern import Match
+from covp.graph.typed import QuantizedMatMul
 from covp.graph.typed_convolution import QuantizedConv2D
-from covp.graph.typed_matmul import QuantizedMatMul
 from covp.hardware.arithmetic import exact_matmul, patches, requantize
 from covp.hardware.job import JobValues
 from covp.hardware.job_timing import JobTiming, Traffic

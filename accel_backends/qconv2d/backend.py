@@ -16,10 +16,10 @@ from covp.accelerator.call import (
     Step,
     Workspace,
 )
+from covp.accelerator.declared import TECHNOLOGY, TIMING, WAIT
 from covp.accelerator.driver_template import driver_file
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
-from covp.accelerator.unit_parameters import TECHNOLOGY, TIMING, WAIT
 from covp.base.c_names import c_prefix
 from covp.errors import ModelError
 from covp.graph.pattern import Match, Pattern, constant, conv2d, op, optional, wildcard

@@ -10,10 +10,9 @@ from covp.accelerator.call import (
     TensorSlice,
     Workspace,
 )
-from covp.accelerator.declared import Accelerator
+from covp.accelerator.declared import TECHNOLOGY, TIMING, WAIT, Accelerator
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
-from covp.accelerator.unit_parameters import TECHNOLOGY, TIMING, WAIT
 from covp.chip.energy.units import UnitArea, UnitEnergy
 from covp.hardware.job import Job, number, real, result, table, tensor
 from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming

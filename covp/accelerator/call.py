@@ -1,14 +1,15 @@
-"""The steps that a match is lowered to: driver calls, requantization left to the core."""
+"""The steps that a match is lowered to, and what the core would take for them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.graph.graph import Tensor
+from covp.graph.graph import Graph, Op, Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,3 +111,31 @@ class CoreKernel:
 
 
 Step = CCall | Requantize | CoreKernel
+
+
+class CoreCosts(Protocol):
+    """An estimator of the cycles that the core needs; None where they are unknown."""
+
+    def operators(self, graph: Graph) -> Mapping[Op, int | None]:
+        """Return the cycles of each operator of a graph after all passes."""
+        ...
+
+    def requantizations(self, steps: Sequence[Requantize]) -> Sequence[int | None]:
+        """Return the cycles of each step that an accelerator leaves to the core."""
+        ...
+
+
+class _Unknown:
+    """An estimator for a core of which nothing is known."""
+
+    def operators(self, graph: Graph) -> Mapping[Op, int | None]:
+        """Return None for each operator."""
+        return dict.fromkeys(graph.ops)
+
+    def requantizations(self, steps: Sequence[Requantize]) -> Sequence[int | None]:
+        """Return None for each step."""
+        return [None] * len(steps)
+
+
+NO_COSTS: CoreCosts = _Unknown()
+"""Without costs of the core accelerators get whatever they accept."""

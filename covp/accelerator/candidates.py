@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.accelerator.core_costs import NO_COSTS, CoreCosts
+from covp.accelerator.call import NO_COSTS, CoreCosts
 from covp.accelerator.limits import Limit, broken_limits
 from covp.base.plugins import call_hook
 from covp.errors import AcceleratorError, ModelError

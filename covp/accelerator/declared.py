@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -45,7 +46,7 @@ from covp.accelerator.layer_registers import (
 )
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
-from covp.accelerator.unit_parameters import TECHNOLOGY, TIMING, WAIT, unit_timing
+from covp.chip.energy.technology import NONE, component_file, technology_names
 from covp.errors import AcceleratorError, ModelError
 from covp.graph.graph import Tensor
 from covp.graph.pattern import Match, Pattern, op
@@ -53,6 +54,35 @@ from covp.graph.typed import named_values, typed
 from covp.hardware.declared_unit import DeclaredUnit
 from covp.hardware.job import Job, JobValues, Operand
 from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
+
+_LARGEST = {
+    "macs_per_cycle": (1, 1 << 20, "multiply-accumulates a cycle"),
+    "bytes_per_cycle": (1, 1 << 10, "bytes a cycle through the memory port"),
+    "startup_cycles": (0, 1 << 20, "cycles from the start bit to the first operation"),
+    "contention": (0, 100, "cycles waited for the bus for each cycle on it"),
+    "clock_ratio": (0.01, 1000, "cycles of the core for each cycle of the unit"),
+}
+TIMING = tuple(
+    Parameter(name, getattr(UnitTiming, name), text, least, most, timing=True)
+    for name, (least, most, text) in _LARGEST.items()
+)
+"""Parameters of the default timing model, `covp.hardware.job_timing.UnitTiming`."""
+
+WAIT = Parameter(
+    "wait", "poll", "how the driver waits: poll STATUS, or WFI until the interrupt",
+    choices=("poll", "sleep"),
+)  # fmt: skip
+
+TECHNOLOGY = Parameter(
+    "technology", NONE, "whose figures energy and area are estimated with, or a component file",
+    choices=technology_names(), other=component_file,
+)  # fmt: skip
+
+
+def unit_timing(values: Mapping[str, Any]) -> UnitTiming:
+    """Return the timing model with an accelerator's values, and defaults for those it lacks."""
+    names = {field.name for field in fields(UnitTiming)}
+    return UnitTiming(**{name: value for name, value in values.items() if name in names})
 
 
 class Accelerator(AcceleratorBackend):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.call import NO_COSTS, CoreCosts
 from covp.accelerator.candidates import Candidate, Findings, find_candidates
-from covp.accelerator.core_costs import NO_COSTS, CoreCosts
 from covp.accelerator.cover import UNKNOWN, Choice, cheapest, groups
 from covp.accelerator.explanation import alternatives, refusals, slower
 from covp.accelerator.placement import Alternative, Partition, Placement, Refusal

@@ -14,7 +14,7 @@ from covp.cli.output import echo, print_json
 from covp.evaluation.data.files import read_array
 from covp.testing.bisect import Against, Verdict
 from covp.testing.bisect import bisect as search
-from covp.testing.bisect.against import KINDS
+from covp.testing.bisect.bisect import KINDS
 
 
 class _TwoWords(GroupedCommand):

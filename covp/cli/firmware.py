@@ -15,15 +15,13 @@ from covp.cli.output import echo
 from covp.cli.serial_lines import SerialLines
 from covp.codegen.offload import accelerator_places
 from covp.codegen.program import AcceleratorInstance
-from covp.device.debug.firmware import run_firmware
-from covp.device.debug.program_file import free_ram, load_elf
+from covp.device.debug.program_file import free_ram, load_elf, run_firmware
 from covp.device.debug.rtt import Rtt
 from covp.device.semihosting import Semihosting
 from covp.device.virtual import VirtualDevice
 from covp.errors import UsageError
 from covp.hardware.clock import Clock
-from covp.hardware.serial_feed import SerialFeed
-from covp.hardware.serial_port import SerialPort
+from covp.hardware.serial_port import SerialFeed, SerialPort
 from covp.runtime.accelerators import attach_accelerator
 
 _POLLS_PER_SECOND = 10_000

@@ -19,8 +19,7 @@ from covp.cli.provenance import model_note
 from covp.cli.serial_lines import SerialLines
 from covp.codegen.program import Program
 from covp.device.debug import launch
-from covp.device.debug.gdb_console import GdbConsole
-from covp.device.debug.gdb_stub import BUSY, GdbStub
+from covp.device.debug.gdb_stub import BUSY, GdbConsole, GdbStub
 from covp.device.debug.program_file import free_ram, load_elf
 from covp.device.debug.server import DebugServer
 from covp.device.debug.target import DebugTarget

@@ -8,8 +8,7 @@ from covp.cli.output import echo
 from covp.cli.provenance import model_note
 from covp.cli.tables import cell, print_table
 from covp.evaluation.comparison import share_text
-from covp.firmware.mlperf.quality import Quality
-from covp.firmware.mlperf.rows import Row
+from covp.firmware.mlperf.rows import Quality, Row
 from covp.firmware.mlperf.sweep import LABEL
 
 _TEXTS = ("model", "platform", "accelerators")

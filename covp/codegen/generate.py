@@ -9,7 +9,7 @@ from pathlib import Path
 
 import covp.codegen.kernels  # noqa: F401  (registers the kernels)
 from covp.accelerator.backend import AcceleratorBackend
-from covp.accelerator.core_costs import NO_COSTS
+from covp.accelerator.call import NO_COSTS
 from covp.accelerator.placement import Placement
 from covp.accelerator.registry import find_backends
 from covp.base.arguments import shown

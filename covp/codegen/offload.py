@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.accelerator.core_costs import NO_COSTS, CoreCosts
+from covp.accelerator.call import NO_COSTS, CoreCosts
 from covp.accelerator.partition import Partition, partition
 from covp.base.c_names import c_prefix
 from covp.base.plugins import call_hook

@@ -14,8 +14,7 @@ from pathlib import Path
 from covp.base import cache
 from covp.base.cache import content_key
 from covp.base.temporary import temporary_folder
-from covp.compilers.compiler_output import failure
-from covp.compilers.compiler_process import run_compiler
+from covp.compilers.compiler_process import failure, run_compiler
 from covp.compilers.toolchain import Source, compiler_environment, zig_binary
 from covp.errors import ToolchainError
 

@@ -22,8 +22,7 @@ from covp.base.arguments import demand_name, read_file
 from covp.base.cache import cache_dir, content_key, write_atomically
 from covp.base.temporary import temporary_folder
 from covp.chip.cores import Core
-from covp.compilers.compiler_output import dependencies, failure, first_error
-from covp.compilers.compiler_process import run_compiler
+from covp.compilers.compiler_process import dependencies, failure, first_error, run_compiler
 from covp.errors import ToolchainError, UsageError
 
 WORKERS = min(2, os.cpu_count() or 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from covp.device.abilities import Abilities
+from covp.errors import DeviceFault
 
 if TYPE_CHECKING:
     from covp.device.stop import Stop
@@ -46,3 +47,12 @@ def is_device(value: object) -> bool:
     """Return whether a user's object has the members of a `LowLevelDevice`."""
     members = ("read", "write", "execute", "reset", "abilities")
     return all(hasattr(value, member) for member in members)
+
+
+def name_fault(fault: DeviceFault, device: LowLevelDevice) -> DeviceFault:
+    """Add the symbol, source line and callers of its pc to a fault, where the device knows them."""
+    names = device.abilities.names
+    if names is not None and fault.pc is not None:
+        fault.symbol, fault.source = names.locate(fault.pc)
+        fault.call_stack = names.call_stack(fault.pc, fault.registers)
+    return fault

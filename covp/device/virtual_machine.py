@@ -17,7 +17,7 @@ from covp.device.counted_phases import CountedPhases
 from covp.device.machine.emulated_core import EmulatedCore
 from covp.device.machine.mark_log import MOST_MARKS
 from covp.device.machine.native_caches import Ghosts
-from covp.device.machine.riscv_counters import RiscvCounters
+from covp.device.machine.riscv_csrs import RiscvCounters
 from covp.device.machine.segments import SegmentLog
 from covp.device.phase_count import PhaseCount
 from covp.device.timeline_recorder import TimelineRecorder

@@ -1,4 +1,4 @@
-"""The virtual clock of a board: core cycles, advanced by cores and by waiting; events in it."""
+"""The virtual clock of a board, events in it, and the views that cores and models have of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,27 @@ from typing import Protocol
 from covp.errors import AcceleratorError
 from covp.hardware.observer import Observer
 from covp.hardware.outside import OutsideQueue, OutsideSource
-from covp.hardware.witness import Witness
+
+
+class Witness(Protocol):
+    """Everything that a core does depends on time at these places alone, as long as nothing but
+    jobs takes time: between them it takes the same path whatever units take."""
+
+    def on_start(self, unit: object, cycles: int) -> int:
+        """Note that a unit accepted a job of ``cycles``; return how many it is to take."""
+        ...
+
+    def on_poll(self, unit: object) -> None:
+        """Note that the core reads a unit's STATUS: it goes on when the unit is done."""
+        ...
+
+    def on_pending_read(self, unit: object, is_over: bool) -> None:
+        """Note that the core reads whether a unit's interrupt is pending: ``is_over``."""
+        ...
+
+    def on_sleep(self) -> None:
+        """Note that the core waits for an interrupt."""
+        ...
 
 
 @dataclass(order=True)
@@ -294,3 +314,35 @@ class Clock:
         self._members = [member for member, _, _ in state.members]
         for member, wish, reached in state.members:
             member.wish, member.reached = wish, reached
+
+
+class DividedClock(Clock):
+    """A clock for the own timers of a slower core. Events are the board's.
+
+    Args:
+        clock: of the board.
+        divider: its cycles per cycle of this one, rounded down in `now` and exact in `at`.
+    """
+
+    def __init__(self, clock: Clock, divider: int) -> None:
+        super().__init__(lambda: clock.now // divider, lambda cycles: None, clock.hertz // divider)
+        self._clock, self._divider = clock, divider
+
+    def at(self, cycle: int, fire: Callable[[], None]) -> Event:
+        """Call ``fire`` when ``cycle`` of this clock has come; see `Clock.at`."""
+        return self._clock.at(cycle * self._divider, fire)
+
+
+class ClockView(Clock):
+    """The very same clock, with the same attributes; subclasses override what a model asks of it.
+
+    A subclass names attributes of its own in ``__slots__``: all others are the clock's.
+
+    Args:
+        clock: of the board.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, clock: Clock) -> None:
+        self.__dict__ = vars(clock)

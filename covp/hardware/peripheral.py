@@ -1,19 +1,126 @@
-"""`Peripheral`: the base of memory-mapped hardware models."""
+"""`Peripheral`: the base of memory-mapped hardware models.
+
+`DmaRequests` are the signals by which models pace a DMA controller; `PlainState` copies what a
+model remembers, for going back.
+"""
 
 from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Set
-from typing import ClassVar
+from collections import deque
+from collections.abc import Callable, Iterable, Set
+from typing import Any, ClassVar, Protocol
 
+from covp.chip.platform_file import Region
 from covp.errors import AcceleratorError, DeviceFault
 from covp.hardware.bus import Bus
-from covp.hardware.clock import Clock
-from covp.hardware.dma_requests import DmaRequests
+from covp.hardware.clock import Clock, Event
 from covp.hardware.interrupt import InterruptLine
-from covp.hardware.plain_state import PlainState
 from covp.hardware.registers import Register, RegisterMap
+
+LINES = 32
+
+
+class RequestReceiver(Protocol):
+    """A peripheral, as far as requests reach it."""
+
+    def on_request(self, number: int) -> None:
+        """Handle a pulse of the request signal ``number``."""
+        ...
+
+
+class DmaRequests:
+    """Numbered request signals of a board, from any peripheral to all of them.
+
+    A request is a pulse: one that no channel of a DMA controller waits for is lost.
+
+    Args:
+        receivers: returns the peripherals on the board.
+    """
+
+    def __init__(self, receivers: Callable[[], Iterable[RequestReceiver]] = tuple) -> None:
+        self._receivers = receivers
+
+    def pulse(self, number: int) -> None:
+        """Request a transfer, as a peripheral has something to be moved.
+
+        Args:
+            number: of the signal, 0 to 31.
+        """
+        for receiver in self._receivers():
+            receiver.on_request(number)
+
+
+_PLAIN = frozenset({int, float, str, bytes, bool, type(None), Event, Region})
+"""Types of values that are their own copies."""
+
+
+class PlainState:
+    """Attributes of an object, by name; see `of`."""
+
+    def __init__(self, plain: dict[str, object], containers: dict[str, Any]) -> None:
+        self._plain = plain
+        self._flat = {name: value for name, value in containers.items() if _is_flat(value)}
+        self._nested = {k: value for k, value in containers.items() if k not in self._flat}
+        self.names: frozenset[str] = frozenset((*plain, *containers))
+
+    @classmethod
+    def of(cls, attributes: dict[str, object]) -> PlainState | None:
+        """Return a copy; None where one is anything else, or the same container is there twice."""
+        plain: dict[str, object] = {}
+        containers: dict[str, Any] = {}
+        seen: set[int] = set()
+        for name, value in attributes.items():
+            if type(value) in _PLAIN:
+                plain[name] = value
+            elif _is_plain(value, seen):
+                containers[name] = _copy(value)
+            else:
+                return None
+        return cls(plain, containers)
+
+    def load(self, attributes: dict[str, Any]) -> None:
+        """Put copies of the values into an object's attributes; all others stay."""
+        attributes.update(self._plain)
+        for name, value in self._flat.items():
+            attributes[name] = value.copy()
+        for name, value in self._nested.items():
+            attributes[name] = _copy(value)
+
+
+def _items(container: Any) -> Any:
+    return container.values() if type(container) is dict else container
+
+
+def _is_flat(container: Any) -> bool:
+    copies = type(container) in (dict, list, set, deque, bytearray)
+    return copies and all(type(value) in _PLAIN for value in _items(container))
+
+
+def _is_plain(value: Any, seen: set[int]) -> bool:
+    """Return whether a value is plain, with all in it; add the containers to ``seen``."""
+    if type(value) in _PLAIN:
+        return True
+    if type(value) not in (dict, list, set, deque, bytearray, tuple) or id(value) in seen:
+        return False
+    seen.add(id(value))
+    keys = value if type(value) is dict else ()
+    return all(type(key) in _PLAIN for key in keys) and all(
+        _is_plain(one, seen) for one in _items(value)
+    )
+
+
+def _copy(value: Any) -> Any:
+    """Return a copy of a plain value and of all that is in it."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is dict:
+        return {key: _copy(one) for key, one in value.items()}
+    if kind is deque:
+        return deque(map(_copy, value), value.maxlen)
+    return kind(map(_copy, value))
 
 
 class Peripheral:

@@ -8,9 +8,8 @@ from covp.base.plugins import call_hook
 from covp.errors import DeviceError, DeviceFault, FaultKind, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
-from covp.hardware.dma_requests import DmaRequests
 from covp.hardware.interrupt import InterruptLine
-from covp.hardware.peripheral import Peripheral
+from covp.hardware.peripheral import DmaRequests, Peripheral
 
 PAGE = 0x1000
 

@@ -1,11 +1,14 @@
-"""`SerialPort`: what serial ports have in common, apart from their registers."""
+"""`SerialPort`, what serial ports have in common, and `SerialFeed`: a terminal's bytes for one."""
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
-from covp.hardware.clock import Event
+from covp.base.closing import Owned
+from covp.hardware.clock import Clock, Event
 from covp.hardware.peripheral import Peripheral
 
 BITS = 10
@@ -149,3 +152,41 @@ class SerialPort(Peripheral):
         elif self.is_listening:
             self.overrun(byte)
         self._await_frame()
+
+
+class SerialFeed(Owned):
+    """A context in which a thread reads bytes; the port gets them in the simulation's thread.
+
+    While it is open a program that sleeps waits for it. What comes depends on the host's time: such
+    a run is not repeatable. What is known before is: see `replay`.
+
+    Args:
+        port: gets the bytes.
+        clock: of the board.
+        read: blocks until there are bytes, and returns them; empty at the end. Such as
+            ``partial(client.recv, 4096)`` of a socket, or ``stream.readline``.
+    """
+
+    def __init__(self, port: SerialPort, clock: Clock, read: Callable[[], bytes]) -> None:
+        self._port, self._read = port, read
+        self._source = clock.outside()
+        self._thread = threading.Thread(target=self._follow, name="covp-serial", daemon=True)
+        self._thread.start()
+
+    @property
+    def label(self) -> str:
+        """A description of the feed, for messages."""
+        return "what feeds the serial port"
+
+    def close(self) -> None:
+        """Stop the feed; the thread ends with its next read."""
+        self._source.close()
+
+    def _follow(self) -> None:
+        try:
+            while data := self._read():
+                self._source.post(partial(self._port.feed, data))
+        except OSError:
+            pass  # the other side has gone, as at the end
+        finally:
+            self._source.close()

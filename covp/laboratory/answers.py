@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from covp.base.arguments import demand, demand_count
 from covp.errors import DeviceFault, KernelError, UsageError
-from covp.hardware.clock import Event
-from covp.hardware.clock_view import ClockView
+from covp.hardware.clock import ClockView, Event
 from covp.hardware.observer import Observer, RegisterAccess
 from covp.hardware.peripheral import Peripheral
 from covp.laboratory.aftermath import Aftermath, find_failure

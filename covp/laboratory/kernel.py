@@ -10,9 +10,8 @@ import numpy as np
 from covp.base.arguments import demand
 from covp.device.stop import Stop
 from covp.errors import UsageError
-from covp.laboratory.buffers import Buffer
+from covp.laboratory.buffers import Buffer, CallMemory
 from covp.laboratory.c_structs import read_layout
-from covp.laboratory.call_memory import CallMemory
 from covp.laboratory.structs import Struct
 from covp.runtime.allocator import Block
 from covp.runtime.module import Function

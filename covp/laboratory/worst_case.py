@@ -13,11 +13,10 @@ from hypothesis import target
 from covp.base.arguments import demand_count
 from covp.base.array_text import text
 from covp.errors import UsageError
-from covp.laboratory.drawing import as_arguments, explore
+from covp.laboratory.drawing import Arguments, array_of, as_arguments, explore, mutate_arguments
 from covp.laboratory.inside import copies
 from covp.laboratory.kernel import Kernel
 from covp.laboratory.meter import Figure, Meter
-from covp.laboratory.moves import Arguments, array_of, mutate_arguments
 
 _KEPT = 24
 """Inputs that the search goes on from."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,6 @@ from covp.runtime.abi import untyped_task
 from covp.runtime.allocator import Block
 from covp.runtime.call import Call
 from covp.runtime.devices import open_device
-from covp.runtime.exclusive import Exclusive
 from covp.runtime.image import place_runtime, runtime_exports
 from covp.runtime.linking import ALIGNMENT, MARGIN, ImageMemory, LoadedImage, write_image
 from covp.runtime.profile import Cost, Profile
@@ -25,6 +25,36 @@ from covp.runtime.sanitizer import Sanitizer
 from covp.runtime.signature import CType, Signature
 from covp.runtime.task_queue import TaskQueue
 from covp.runtime.transfers import MeteredDevice
+
+
+class Exclusive:
+    """A context that one thread is in; it may enter again.
+
+    Args:
+        what: it protects, for the error.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._lock = threading.RLock()
+        self._user = 0
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise UsageError(
+                f"{self._what} is in use by thread {self._name()}; open a session for each thread, "
+                "or let one thread make all calls"
+            )
+        self._user = threading.get_ident()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def _name(self) -> str:
+        """Return the name of the thread that is inside."""
+        names = [one.name for one in threading.enumerate() if one.ident == self._user]
+        return names[0] if names else "?"
+
 
 _WORD = CType("int", "uint32_t", 4)
 _Self = TypeVar("_Self", bound="Resident")

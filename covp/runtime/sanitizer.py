@@ -21,8 +21,7 @@ from covp.chip.memory_errors import stack_overflow_detail
 from covp.chip.platform_file import Platform
 from covp.compilers.elf import ElfImage
 from covp.device.abilities import MemoryStates
-from covp.device.base import LowLevelDevice
-from covp.device.fault_names import name_fault
+from covp.device.base import LowLevelDevice, name_fault
 from covp.errors import DeviceFault, FaultKind, UsageError
 from covp.runtime.abi import WORDS, words_of
 from covp.runtime.allocator import Block

@@ -9,7 +9,7 @@ import pytest
 
 from covp.evaluation.data.quality import DataRecord
 from covp.evaluation.documents import Run
-from covp.graph.readers import read_model
+from covp.graph.models import read_model
 from covp.graph.reference import run_reference
 
 from .conftest import Call

@@ -9,8 +9,7 @@ import yaml
 
 from covp.chip.cores import core_names
 from covp.chip.platform_file import load_platform
-from covp.chip.platform_file.reader import platforms_dir
-from covp.chip.platform_file.unknown import nearest_core
+from covp.chip.platform_file.reader import nearest_core, platforms_dir
 
 from .conftest import Call
 

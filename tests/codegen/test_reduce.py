@@ -11,8 +11,7 @@ from covp.graph.attributes import Mean
 from covp.graph.equality import differences
 from covp.graph.graph import Op, Tensor
 from covp.graph.ops import definition
-from covp.graph.ops.arg_max import ArgMax
-from covp.graph.ops.cumulative import Cumulative
+from covp.graph.ops.along_axis import ArgMax, Cumulative
 
 PLATFORMS = ["cortex-m7", "riscv32"]
 ORACLES: dict[str, Any] = {

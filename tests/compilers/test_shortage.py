@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from covp.base import shortage
-from covp.compilers.compiler_output import failure
+from covp.compilers.compiler_process import failure
 from tests.cli.test_process import COVP
 
 

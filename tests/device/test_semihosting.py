@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from covp.chip.platform_file import load_platform
 from covp.compilers.toolchain import Source, get_toolchain
-from covp.device.debug.firmware import run_firmware
+from covp.device.debug.program_file import run_firmware
 from covp.device.debug.target import DebugTarget, HaltReason
 from covp.device.semihosting import Collected, Semihosting, Streams
 from covp.device.semihosting.abi import Operation

@@ -10,8 +10,7 @@ import pytest
 from covp.graph.attributes import Elementwise, Mean
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
-from covp.graph.ops.arg_max import ArgMax
-from covp.graph.ops.cumulative import Cumulative
+from covp.graph.ops.along_axis import ArgMax, Cumulative
 from covp.graph.ops.normalization import LocalResponse
 from covp.graph.ops.pointwise import POINTWISE
 from covp.graph.ops.unary import Gelu

@@ -10,7 +10,7 @@ import msgspec
 from covp.chip.platform_file import PeripheralConfig, load_platform
 from covp.compilers.elf import ElfImage
 from covp.compilers.toolchain import Source, get_toolchain
-from covp.device.debug.firmware import FirmwareRun, run_firmware
+from covp.device.debug.program_file import FirmwareRun, run_firmware
 from covp.device.virtual import VirtualDevice
 from covp.hardware.peripheral import Peripheral
 from covp.runtime.standalone import link_standalone

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from covp.device.debug.firmware import FirmwareRun
+from covp.device.debug.program_file import FirmwareRun
 from covp.errors import AcceleratorError, DeviceFault
 from covp.hardware.clock import Clock
 from covp.hardware.replay import replay
-from covp.hardware.serial_feed import SerialFeed
-from covp.hardware.serial_port import SerialPort
+from covp.hardware.serial_port import SerialFeed, SerialPort
 
 from .bench import PLATFORMS, Bench
 

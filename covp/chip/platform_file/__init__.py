@@ -6,8 +6,14 @@ accelerators. Every mistake is rejected with the file, the key and the reason.
 
 from covp.chip.platform_file.further_cores import FIRST, FurtherCore
 from covp.chip.platform_file.memory import Region, WaitStates, join_regions, parse_size
-from covp.chip.platform_file.model import Platform
-from covp.chip.platform_file.parts import AcceleratorSlot, Firmware, OpenOcd, PeripheralConfig, Qemu
+from covp.chip.platform_file.model import (
+    AcceleratorSlot,
+    Firmware,
+    OpenOcd,
+    PeripheralConfig,
+    Platform,
+    Qemu,
+)
 from covp.chip.platform_file.reader import (
     every_platform,
     load_platform,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -12,9 +12,65 @@ from covp.chip.cores import Core, find_core
 from covp.chip.energy.core_energy import CoreEnergy
 from covp.chip.platform_file.caches import Cache
 from covp.chip.platform_file.further_cores import FIRST, FurtherCore
-from covp.chip.platform_file.memory import Region, WaitStates, parse_size
-from covp.chip.platform_file.parts import AcceleratorSlot, Firmware, OpenOcd, PeripheralConfig, Qemu
+from covp.chip.platform_file.memory import Address, Region, WaitStates, parse_size
 from covp.errors import PlatformError, near_misses
+
+Irq = Annotated[int, msgspec.Meta(ge=0, le=239)]
+
+
+class PeripheralConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A peripheral on the bus: ``model`` is a module name in covp.peripherals or "module:Class".
+
+    ``irq`` is the number of its interrupt line: as vendors count them, after the core's own
+    exceptions on Arm; all lines together are the machine external interrupt on RISC-V. ``core`` is
+    the name of the core that the line leads to.
+    """
+
+    name: str
+    model: str
+    base: Address
+    parameters: dict[str, Any] = {}
+    irq: Irq | None = None
+    core: str = FIRST
+
+
+class AcceleratorSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Addresses for accelerators named at run time, one every ``stride`` bytes.
+
+    The first one's interrupt is line ``irq``, the next one's the following line.
+    """
+
+    base: Address
+    stride: Annotated[int, msgspec.Meta(ge=0x1000)] = 0x1000
+    irq: Irq | None = None
+
+
+class Qemu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The QEMU machine with this memory map: ``-M machine -cpu cpu`` and further options."""
+
+    machine: str
+    cpu: str = ""
+    options: tuple[str, ...] = ()
+
+
+class OpenOcd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The OpenOCD configuration of the real board.
+
+    ``board`` is OpenOCD's stock configuration file; ``commands`` run before its ``init``,
+    ``init`` after it, such as clocks and flash wait states.
+    """
+
+    board: str
+    commands: tuple[str, ...] = ()
+    init: tuple[str, ...] = ()
+
+
+class Firmware(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The board support of firmware: a file of device_runtime/boards and the macros it takes."""
+
+    board: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$")] = "generic"
+    defines: dict[str, str | int] = {}
+
 
 ZERO_WAITS = "zero wait states"
 LOWER_BOUND = "a lower bound: flash wait states not counted"

@@ -9,5 +9,5 @@ import covp.codegen.kernels.normalization.softmax
 import covp.codegen.kernels.pointwise.elementwise
 import covp.codegen.kernels.pointwise.quantize
 import covp.codegen.kernels.pointwise.unary_table
-import covp.codegen.kernels.pooling.mean
-import covp.codegen.kernels.pooling.pooling  # noqa: F401
+import covp.codegen.kernels.pooling.pooling
+import covp.codegen.kernels.pooling.reduce  # noqa: F401

@@ -10,9 +10,7 @@ import binascii
 import re
 from collections.abc import Callable
 
-from covp.device.debug.gdb_breakpoints import GdbBreakpoints
-from covp.device.debug.monitor import Monitor
-from covp.device.debug.target import DebugTarget
+from covp.device.debug.target import Access, DebugTarget
 from covp.device.debug.target_xml import (
     GdbRegister,
     gdb_registers,
@@ -20,7 +18,75 @@ from covp.device.debug.target_xml import (
     memory_map,
     target_description,
 )
-from covp.errors import DeviceError, UsageError
+from covp.device.machine.watchpoints import WatchHit
+from covp.errors import DeviceError, UsageError, near_misses
+
+_SOFTWARE, _HARDWARE, _WRITE, _READ, _ANY = range(5)
+_BREAKPOINTS = {_SOFTWARE: b"swbreak", _HARDWARE: b"hwbreak"}
+_WATCHPOINTS = {_WRITE: Access.WRITE, _READ: Access.READ, _ANY: Access.ANY}
+_WATCH_NAMES = {_WRITE: b"watch", _READ: b"rwatch", _ANY: b"awatch"}
+
+
+class GdbBreakpoints:
+    """The breakpoints one GDB has set; setting twice is setting once, as the protocol requires.
+
+    Software and hardware breakpoints are the same on the virtual device: neither changes memory
+    nor is there a limit; they differ in the name of a stop.
+    """
+
+    def __init__(self, target: DebugTarget) -> None:
+        self._target = target
+        self._set: set[tuple[int, int, int]] = set()
+
+    def insert(self, kind: int, address: int, size: int) -> bool:
+        """Set one; return whether ``kind``, the digit after Z, is known."""
+        entry = (kind, address, size)
+        if kind in _BREAKPOINTS:
+            if entry not in self._set:
+                self._target.set_breakpoint(address)
+        elif kind in _WATCHPOINTS:
+            if entry not in self._set:
+                self._target.set_watchpoint(address, size, _WATCHPOINTS[kind])
+        else:
+            return False
+        self._set.add(entry)
+        return True
+
+    def remove(self, kind: int, address: int, size: int) -> bool:
+        """Clear a breakpoint or watchpoint if it is set; return whether its kind is known."""
+        entry = (kind, address, size)
+        if entry in self._set:
+            self._set.remove(entry)
+            if kind in _BREAKPOINTS:
+                self._target.clear_breakpoint(address)
+            else:
+                self._target.clear_watchpoint(address, size, _WATCHPOINTS[kind])
+        return kind in _BREAKPOINTS or kind in _WATCHPOINTS
+
+    def clear(self) -> None:
+        """Remove all."""
+        for entry in list(self._set):
+            self.remove(*entry)
+
+    def at(self, pc: int) -> bytes | None:
+        """Return ``swbreak`` or ``hwbreak`` where a breakpoint lies at the address."""
+        for kind, address, _ in self._set:
+            if kind in _BREAKPOINTS and address & ~1 == pc & ~1:
+                return _BREAKPOINTS[kind]
+        return None
+
+    def find_watchpoint(self, hit: WatchHit) -> tuple[bytes, int] | None:
+        """Return ``watch``, ``rwatch`` or ``awatch`` and the address, if the access met one.
+
+        The address lies inside what is watched, as GDB finds its watchpoint by it.
+        """
+        for kind, address, size in self._set:
+            if (address, size) == (hit.watch.address, hit.watch.size) and kind in _WATCHPOINTS:
+                reads, writes = kind != _WRITE, kind != _READ
+                if (reads, writes) == (hit.watch.reads, hit.watch.writes):
+                    return _WATCH_NAMES[kind], max(address, hit.address)
+        return None
+
 
 PACKET_BYTES = 0x4000
 """The largest packet that may be sent here, without its framing."""
@@ -218,3 +284,88 @@ def _place(text: bytes) -> tuple[int, int, int]:
     if size == 0 or address + size > 1 << 32:
         raise ValueError("nothing to watch")
     return number(kind), address, size
+
+
+_HELP = {
+    "help": "this list",
+    "reset [halt|run]": "reset core and peripherals; memory is kept; stays halted, or runs",
+    "halt": "halt the core",
+    "instructions": "retired instructions, exact, in all and since last asked",
+    "cycles": "estimated core cycles, in all and since last asked",
+    "fault": "the program's last fault",
+    "peripherals": "names and addresses of the peripherals on the bus",
+    "semihosting [enable|disable]": "the program's requests: answered, or breakpoints",
+    "arm semihosting ...": "the same, as OpenOCD spells it",
+}
+
+
+class Monitor:
+    """An executor of monitor commands on a target."""
+
+    def __init__(self, target: DebugTarget) -> None:
+        self._target = target
+        self._host = target.device.board.semihosting
+        self._asked = {"instructions": 0, "cycles": 0}
+
+    def run(self, line: str) -> str:
+        """Execute a command; the text to print. Raises UsageError: no such command."""
+        words = line.split() or ["help"]
+        command = getattr(self, f"_{words[0]}", None)
+        names = [name.split()[0] for name in _HELP]
+        if words[0] not in names or command is None:
+            raise UsageError(f"no monitor command {words[0]!r}:", hint=near_misses(words[0], names))
+        return str(command(words[1:]))
+
+    def _help(self, words: list[str]) -> str:
+        return "".join(f"{name:28} {text}\n" for name, text in _HELP.items())
+
+    def _reset(self, words: list[str]) -> str:
+        how = words[0] if words else "halt"
+        if how not in ("halt", "init", "run"):  # init: as OpenOCD's scripts say
+            raise UsageError(f"reset {how!r}: it is halt or run")
+        self._target.reset(halt=how != "run")
+        if how == "run":
+            return "running\n"
+        # the protocol has no word for it
+        return (
+            f"halted at 0x{self._pc():08x}; for GDB to see it: maintenance flush register-cache\n"
+        )
+
+    def _halt(self, words: list[str]) -> str:
+        self._target.halt()
+        return f"halted at 0x{self._pc():08x}\n"
+
+    def _instructions(self, words: list[str]) -> str:
+        return self._count("instructions", self._target.device.instructions)
+
+    def _cycles(self, words: list[str]) -> str:
+        return self._count("cycles", self._target.device.cycles)
+
+    def _count(self, what: str, now: int) -> str:
+        before, self._asked[what] = self._asked[what], now
+        return f"{now} {what}, {now - before} since last asked\n"
+
+    def _fault(self, words: list[str]) -> str:
+        return f"{self._target.fault}\n" if self._target.fault else "no fault\n"
+
+    def _peripherals(self, words: list[str]) -> str:
+        every = sorted(self._target.device.peripherals.items(), key=lambda item: item[1][0])
+        return "".join(f"0x{base:08x} {name}\n" for name, (base, _) in every)
+
+    def _semihosting(self, words: list[str]) -> str:
+        board, how = self._target.device.board, words[0] if words else ""
+        if how not in ("enable", "disable", ""):
+            raise UsageError(f"semihosting {how!r}: it is enable or disable")
+        if how == "enable" and self._host is None:
+            raise UsageError("semihosting: the server was started without it")
+        if how:
+            board.set_semihosting(self._host if how == "enable" else None)
+        return f"semihosting is {'disabled' if board.semihosting is None else 'enabled'}\n"
+
+    def _arm(self, words: list[str]) -> str:
+        if words[:1] != ["semihosting"]:
+            raise UsageError("no monitor command 'arm' but arm semihosting")
+        return self._semihosting(words[1:])
+
+    def _pc(self) -> int:
+        return self._target.read_register("pc") & ~1

@@ -11,10 +11,8 @@ from unicorn.unicorn_py3.unicorn import Uc, UcContext, uclib
 from covp.base.memory_states import Finding
 from covp.chip.cores import Core
 from covp.chip.platform_file import Platform
-from covp.device.machine.cache_registers import CacheRegisters
 from covp.device.machine.counter import Counter, CounterState, Totals
 from covp.device.machine.custom_instructions import CustomInstructions, CustomState
-from covp.device.machine.dwt import DWT_BASE, Dwt
 from covp.device.machine.engine import (
     open_engine,
     read_registers,
@@ -26,20 +24,23 @@ from covp.device.machine.faults import FaultReader
 from covp.device.machine.mmio import MmioPort, MmioState
 from covp.device.machine.native_caches import NativeCaches, uncached_waits
 from covp.device.machine.nvic import ARMV6M_LINES, Nvic
-from covp.device.machine.riscv_counters import RiscvCounters
-from covp.device.machine.riscv_interrupts import RiscvInterrupts
-from covp.device.machine.run_control import RunControl
+from covp.device.machine.riscv_csrs import RiscvCounters, RiscvInterrupts
+from covp.device.machine.run_control import RunControl, Sleep
 from covp.device.machine.shadow import Shadow
-from covp.device.machine.sleep import Sleep
 from covp.device.machine.special_instructions import special_instructions
-from covp.device.machine.system_control import SCS_BASE, SystemControl
+from covp.device.machine.system_control import (
+    DWT_BASE,
+    SCS_BASE,
+    CacheRegisters,
+    Dwt,
+    SystemControl,
+)
 from covp.device.machine.watchpoints import Watchpoints
 from covp.device.timing.model import core_timing
 from covp.device.timing.native import Pipeline
 from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.hardware.bus import Bus, Memory
-from covp.hardware.clock import Clock
-from covp.hardware.divided_clock import DividedClock
+from covp.hardware.clock import Clock, DividedClock
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.peripheral_map import PAGE, PeripheralMap
 

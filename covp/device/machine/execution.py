@@ -18,9 +18,9 @@ from covp.device.machine.faults import FaultReader
 from covp.device.machine.instructions import MRET, is_wait_for_interrupt, may_unmask
 from covp.device.machine.mmio import MmioPort
 from covp.device.machine.nvic import Nvic
-from covp.device.machine.riscv_counters import RiscvCounters
+from covp.device.machine.riscv_csrs import RiscvCounters
+from covp.device.machine.run_control import Sleep
 from covp.device.machine.shadow import Shadow
-from covp.device.machine.sleep import Sleep
 from covp.device.machine.watchpoints import Watchpoints
 from covp.errors import DeviceFault
 from covp.hardware.clock import Clock

@@ -10,7 +10,7 @@ from covp.chip.memory_errors import is_stack_overflow, nearest_region, stack_ove
 from covp.chip.platform_file import Platform
 from covp.device.machine.counter import Counter
 from covp.device.machine.engine import register_id
-from covp.device.machine.thumb_addresses import aligned_access
+from covp.device.machine.instructions import aligned_access
 from covp.errors import DeviceFault, FaultKind
 from covp.hardware.peripheral_map import PAGE
 

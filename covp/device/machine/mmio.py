@@ -12,8 +12,7 @@ from unicorn.unicorn_py3.unicorn import Uc
 from covp.chip.cores import Core
 from covp.chip.platform_file import Region
 from covp.device.machine.counter import Counter
-from covp.device.machine.instructions import is_plain_store
-from covp.device.machine.it_blocks import accesses_conditionally
+from covp.device.machine.instructions import accesses_conditionally, is_plain_store
 from covp.device.machine.run_control import RunControl
 from covp.errors import AcceleratorError, CovpError, DeviceFault
 from covp.hardware.bus import Bus

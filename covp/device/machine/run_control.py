@@ -1,9 +1,13 @@
-"""`RunControl`: a halt request and a deadline, which end a run from outside."""
+"""`RunControl` and `Sleep`: a halt request, a deadline, and a core's wait for an interrupt."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+
+from covp.errors import DeviceFault
+from covp.hardware.clock import Clock
+from covp.hardware.interrupt import InterruptController
 
 
 class RunControl:
@@ -31,3 +35,61 @@ class RunControl:
     def is_late(self) -> bool:
         """Return whether the deadline has passed."""
         return self.now() > self.deadline
+
+
+class Sleep:
+    """The state of a core that may wait in a WFI, and what ends that.
+
+    Attributes:
+        wfi: address of the instruction, which has retired; None: the core is awake.
+    """
+
+    def __init__(self, clock: Clock, interrupts: InterruptController, control: RunControl) -> None:
+        self.wfi: int | None = None
+        self._clock, self._interrupts, self._control = clock, interrupts, control
+
+    @property
+    def is_asleep(self) -> bool:
+        """True if the core waits."""
+        return self.wfi is not None
+
+    def wake(self) -> None:
+        """Let the core go on, whatever its interrupts are."""
+        self.wfi = None
+
+    def has_ended(self) -> bool:
+        """Fire due events; return whether the core is awake after them."""
+        self._clock.run_due()
+        if self._interrupts.wakes():
+            self.wfi = None
+        return self.wfi is None
+
+    def wait(self) -> None:
+        """Skip time ahead to the event that wakes the core.
+
+        With nothing scheduled it blocks until input comes from outside, where that may be. The
+        core stays asleep when the run is over (halt request, deadline).
+
+        Raises:
+            DeviceFault: nothing can ever wake the core (kind "endless sleep").
+        """
+        if self._clock.witness is not None:
+            self._clock.witness.on_sleep()
+        while not self.has_ended():
+            if self._control.is_over():
+                return
+            due = self._clock.next_event
+            if due is not None:
+                self._clock.wait_until(due)
+            elif self._clock.is_open:
+                self._clock.wait_outside(self._control.is_over, self._control.deadline)
+            else:
+                raise self.endless()
+
+    def endless(self) -> DeviceFault:
+        """Return the fault of a core that nothing will wake."""
+        return DeviceFault(
+            "endless sleep",
+            pc=self.wfi,
+            detail="WFI: no enabled interrupt is pending and no peripheral is at work",
+        )

@@ -17,7 +17,7 @@ from covp.errors import DeviceError
 
 
 class SegmentLog:
-    """A log that cuts a core's execution from now on; a `covp.hardware.witness.Witness`.
+    """A log that cuts a core's execution from now on; a `covp.hardware.clock.Witness`.
 
     Args:
         library: the native side of the counter.

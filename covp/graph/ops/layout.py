@@ -1,4 +1,4 @@
-"""Operators that only move values: RESHAPE, PAD, CONCATENATION, TRANSPOSE, slices, RESIZE."""
+"""Operators that only move values: IDENTITY, RESHAPE, PAD, CONCATENATION, slices, RESIZE ..."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from covp.errors import ModelError
 from covp.graph.graph import Op
-from covp.graph.index_map import Index, IndexMap, Listed, Space, regroup
+from covp.graph.index_map import Index, IndexMap, Listed, Space, elementwise, regroup
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, of_one_type
 
 ELEMENT_TYPES = (
@@ -222,4 +222,21 @@ OPS["SPLIT"] = OpDefinition(
 )
 OPS["RESIZE_NEAREST_NEIGHBOR"] = OpDefinition(
     _resize_shape, _resize, types=MOVABLE, reads=_resize_reads
+)
+
+
+def _identity_shape(op: Op) -> list[Shape]:
+    return [op.input(0).shape]
+
+
+def _identity_reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
+    return [given(values, 0).copy()]
+
+
+def _any_type(op: Op) -> None:
+    """Bytes are copied, whatever they mean."""
+
+
+OPS["IDENTITY"] = OpDefinition(
+    _identity_shape, _identity_reference, types=_any_type, reads=elementwise
 )

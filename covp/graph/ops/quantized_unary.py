@@ -4,10 +4,14 @@ Sources: tensorflow/lite/kernels/{elementwise,exp,activations}.cc, kernels/inter
 (LUTPopulate: a float function of the dequantized value, rounded half away from zero),
 reference/hard_swish.h. What they leave undefined: a negative number has the root 0 and the inverse
 root of 0.
+
+int16: tables of 513 values with interpolation (common.h: LUTPopulate<int16_t>, LUTLookup), single
+precision. GELU of int8: LUTPopulateInt8 with GeluTransform (kernels/internal/reference/gelu.h).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +21,8 @@ from covp.errors import ModelError
 from covp.graph.fixed_point import inverse_root
 from covp.graph.graph import Op
 from covp.graph.ops.definition import LIMITS, Array
-from covp.graph.ops.pointwise import INT16, QUANTIZED
-from covp.graph.ops.quantized_int16 import INTERPOLATED, interpolate
+from covp.graph.ops.int16 import MAX, MIN, lookup
+from covp.graph.ops.pointwise import INT16, POINTWISE, QUANTIZED
 from covp.graph.ops.unary import FLOAT_FUNCTIONS
 from covp.graph.quantization import (
     activation_range,
@@ -27,7 +31,60 @@ from covp.graph.quantization import (
     rounding_divide_by_pot,
 )
 
+Function = Callable[[Op, Array], Array]
 _SINGLE = np.float32
+STEPS = 512
+
+INTERPOLATED: dict[str, Function] = {}
+"""Kind to its function of float64 values."""
+
+
+def _round_half_away(x: Array) -> Array:
+    """Half away from zero."""
+    wide = x.astype(np.float64)
+    return np.asarray(np.trunc(wide + np.copysign(0.5, wide)).astype(_SINGLE))
+
+
+def interpolation_table(op: Op) -> Array:
+    """Return the 513 samples: half of the error mid-step is taken from the step's left end."""
+    source, out = op.input(0), op.output
+    low, high = (_SINGLE(source.scale) * _SINGLE(end - source.zero_point) for end in (MIN, MAX))
+    ends = [_SINGLE(out.scale) * _SINGLE(end - out.zero_point) for end in (MIN, MAX)]
+    inverse = _SINGLE(MAX - MIN + 1) / (ends[1] - ends[0])
+    step = (high - low) / _SINGLE(STEPS)
+    i = np.arange(STEPS, dtype=_SINGLE)
+
+    def scale(x: Array) -> Array:
+        value = INTERPOLATED[op.kind](op, x.astype(np.float64)).astype(_SINGLE)
+        return np.asarray(value * inverse)
+
+    left = _round_half_away(scale(low + i * step))
+    middle = _round_half_away(scale(low + i * step + step / _SINGLE(2)))
+    interpolated = _round_half_away((scale(low + (i + _SINGLE(1)) * step) + left) / _SINGLE(2))
+    samples = left - _round_half_away((interpolated - middle) / _SINGLE(2))
+    table = np.concatenate([samples, _round_half_away(scale(np.array([high], _SINGLE)))])
+    # of what is out of range nothing but its side is left
+    return np.asarray(np.clip(np.nan_to_num(table, nan=MAX), MIN, MAX).astype(np.int64))
+
+
+def interpolate(op: Op, x: Array) -> Array:
+    """Return the function of stored values."""
+    return lookup(x.astype(np.int64), interpolation_table(op)).astype(np.int16)
+
+
+def _log_16(op: Op, x: Array) -> Array:
+    least = (MIN - op.output.zero_point) * float(_SINGLE(op.output.scale))
+    return np.where(x <= 0, least, np.log(np.where(x <= 0, 1, x)))
+
+
+def _rsqrt_16(op: Op, x: Array) -> Array:
+    most = float(_SINGLE(MAX) * _SINGLE(op.output.scale))
+    return np.where(x <= 0, most, 1 / np.sqrt(np.where(x <= 0, 1, x)))
+
+
+INTERPOLATED |= {"EXP": lambda op, x: np.exp(x), "LOG": _log_16, "RSQRT": _rsqrt_16}
+
+
 _INT16 = np.iinfo(np.int16)
 _RSQRT_BITS = 20
 
@@ -176,3 +233,18 @@ TABLES = {
 QUANTIZED.update(TABLES)
 LIMITS["HARD_SWISH"] = _hard_swish_factors
 INT16.update({"SQRT": _sqrt, **dict.fromkeys(INTERPOLATED, interpolate)})
+
+
+def _gelu(op: Op, x: Array) -> Array:
+    source, out = op.input(0), op.output
+    real = np.float32(source.scale) * (x.astype(np.int32) - source.zero_point).astype(np.float32)
+    value = POINTWISE["GELU"].compute(op, real).astype(np.float32)
+    scaled = value * (np.float32(1) / np.float32(out.scale))
+    rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))
+    # 0.49999997 + 0.5 rounds up to 1 in float32
+    rounded = np.where(np.abs(scaled) < math.nextafter(0.5, 0), 0, rounded)
+    info = np.iinfo(out.dtype)
+    return np.clip(rounded.astype(np.int64) + out.zero_point, info.min, info.max)
+
+
+QUANTIZED["GELU"] = _gelu

@@ -13,16 +13,45 @@ from numpy.typing import NDArray
 from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.model_file import identifier, model_bytes
+from covp.graph.ops import definition
 from covp.graph.reference import run_all
 from covp.graph.tflite.checks import check_op, check_order
 from covp.graph.tflite.converters import CONVERTERS, Converter
 from covp.graph.tflite.converters.common import options_of
 from covp.graph.tflite.flatbuffer import DAMAGE, SYNONYMS, File, indices
-from covp.graph.tflite.shape_arithmetic import settle
 from covp.graph.tflite.tensors import Tensors
 from covp.graph.tflite.unsigned import adapt, keep_interface
 from covp.graph.tflite.variables import CHANGED_INPUTS, Variables
 from covp.graph.user_operators import find_user_operator
+
+_MOST = 64
+"""Elements of a tensor that is taken for a shape."""
+
+
+def settle(op: Op) -> bool:
+    """Compute the outputs of SHAPE, and of operators on a few constant integers, now.
+
+    Args:
+        op: of tensors that no output of the file is; its outputs become constants.
+
+    Returns:
+        Whether that was done; the operator is then not needed.
+    """
+    tensors = [t for t in op.inputs if t is not None]
+    if op.kind != "SHAPE" and not all(map(_is_shape, tensors)):
+        return False
+    if any(t.dtype not in (np.int32, np.int64) or t.size > _MOST for t in op.outputs):
+        return False
+    values = [None if t is None else t.data for t in op.inputs]
+    for tensor, value in zip(op.outputs, definition(op.kind).reference(op, values), strict=True):
+        tensor.data = np.asarray(value)
+    return True
+
+
+def _is_shape(tensor: Tensor) -> bool:
+    integers = tensor.dtype in (np.int32, np.int64) and tensor.quantization is None
+    return tensor.data is not None and integers and tensor.size <= _MOST
+
 
 _IDENTIFIER = b"TFL3"
 _LONGEST = 500  # characters of an error

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from covp.errors import UsageError, near_misses
-from covp.laboratory.coverage.cobertura import cobertura
 from covp.laboratory.coverage.conditions import ConditionCoverage, conditions
 from covp.laboratory.coverage.files import Branch, Condition, Decision, FileCoverage, Part, Routine
-from covp.laboratory.coverage.lcov import lcov
-from covp.laboratory.coverage.report import report
+from covp.laboratory.coverage.formats import cobertura, lcov, report
 
 FORMAT = 1
 """Of the JSON document."""

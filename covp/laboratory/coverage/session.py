@@ -1,9 +1,10 @@
-"""`Coverage` and `collect`: what ran of the code that a session loaded."""
+"""`Coverage` and `collect`: what ran of the code that a session loaded, by source or address."""
 
 from __future__ import annotations
 
 import weakref
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePath
 
 from covp.base.arguments import demand
 from covp.base.cache import cache_dir, content_key
@@ -13,11 +14,11 @@ from covp.device.timing.trace import Trace
 from covp.errors import UsageError, near_misses
 from covp.laboratory.coverage.code_map import CodeMap, read_code
 from covp.laboratory.coverage.conditions import ConditionCoverage
-from covp.laboratory.coverage.counts import NO_COUNTS, Counts, count
 from covp.laboratory.coverage.data import CoverageData
+from covp.laboratory.coverage.debug_lines import Instance
 from covp.laboratory.coverage.files import Branch, FileCoverage
-from covp.laboratory.coverage.listing import listing
-from covp.laboratory.coverage.measure import measure
+from covp.laboratory.coverage.instructions import Step
+from covp.laboratory.coverage.measure import NO_COUNTS, Counts, Outcomes, count, measure
 from covp.runtime.linking import LoadedImage
 from covp.runtime.resident import Resident
 
@@ -230,3 +231,44 @@ def _text_of(path: Path) -> tuple[str, str]:
         text = ""  # swept from the cache; the folder is named by the content, too
     key = content_key(text or path.parent.name)[:8]
     return f"{path.stem}-{key}{path.suffix}", text
+
+
+def listing(code: CodeMap, counts: Counts, function: Instance) -> str:
+    """List the instructions of a function with how often each ran, and which way branches went.
+
+    Args:
+        code: of the ELF file.
+        counts: of its code.
+        function: of the ELF file.
+    """
+    steps = [
+        code.steps[at] for start, end in function.ranges for at in range(start, end, 2)
+        if at in code.steps
+    ]  # fmt: skip
+    ran = sum(counts.executed.get(step.address, 0) > 0 for step in steps)
+    head = f"{function.name}: {ran} of {len(steps)} instructions ran"
+    return "\n".join([head, *_lines(code, counts, steps)])
+
+
+def _lines(code: CodeMap, counts: Counts, steps: list[Step]) -> Iterator[str]:
+    was = ""
+    for step in steps:
+        file, line, _ = code.places.get(step.address, ("", 0, 0))
+        source = f"{PurePath(file).name}:{line}" if line else ""
+        runs = counts.executed.get(step.address, 0)
+        bits = f"{step.bits:0{2 * step.size}x}"
+        note = _note(step, counts.sites.get(step.address, (0, 0)))
+        text = f"{runs:>10}  0x{step.address:08x}  {bits:8}  {note:44}"
+        yield f"{text}  {source if source != was else ''}".rstrip()
+        was = source or was
+
+
+def _note(step: Step, outcomes: Outcomes) -> str:
+    where = "" if step.target is None else f" 0x{step.target:08x}"
+    if step.kind != "branch" and not step.guards:
+        return f"{step.kind}{where}" if step.kind in ("jump", "call") else ""
+    taken, untaken = outcomes
+    if taken is None or untaken is None:
+        return step.name
+    words = ("executed", "skipped") if step.guards else ("taken", "not taken")
+    return f"{step.name}{where}: {taken} {words[0]}, {untaken} {words[1]}"

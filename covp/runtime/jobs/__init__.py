@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable
 
 from covp.runtime.jobs.base import Done, Given, Jobs, Lost, Result
-from covp.runtime.jobs.child import Died, Raised
+from covp.runtime.jobs.child import Died, Raised, Registered
 from covp.runtime.jobs.local import InLine, Processes
-from covp.runtime.jobs.registered import Registered
 
 __all__ = ["Died", "Done", "InLine", "Jobs", "Lost", "Processes", "Raised", "open_jobs"]
 

@@ -1,7 +1,6 @@
 """`covp bisect`: from a model that computes something else to a layer, a function and a line."""
 
-from covp.testing.bisect.against import Against
-from covp.testing.bisect.bisect import bisect
+from covp.testing.bisect.bisect import Against, bisect
 from covp.testing.bisect.finding import Finding, Verdict
 from covp.testing.bisect.origin import Cause, Spot
 

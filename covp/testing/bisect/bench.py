@@ -21,9 +21,8 @@ from covp.runtime.accelerators import attach_accelerator
 from covp.runtime.module import Module
 from covp.runtime.session import Session
 from covp.testing.bisect.layer_files import layer_files, needed_accelerators
-from covp.testing.bisect.masters import MasterLog, MasterStore
 from covp.testing.bisect.tensors import Tensors
-from covp.testing.bisect.trace import Trace
+from covp.testing.bisect.trace import MasterLog, MasterStore, Trace
 
 
 class Bench(Closing):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.base.plugins import call_hook, load_file
 from covp.base.request import (
     DEFAULT_BUILD,
     DEFAULT_RUN,
@@ -26,17 +28,80 @@ from covp.building.builder import build
 from covp.building.schedules import Schedules
 from covp.chip.platform_file import Platform
 from covp.codegen.program import Program
-from covp.errors import UsageError
+from covp.errors import UsageError, near_misses
 from covp.evaluation.sample import Sample
 from covp.graph.equality import differences
 from covp.graph.graph import Graph
-from covp.testing.bisect.against import Against, built_by_file
 from covp.testing.bisect.bench import Bench
 from covp.testing.bisect.finding import Finding, Verdict
 from covp.testing.bisect.narrowed import find_cause
 from covp.testing.bisect.shrink import SECONDS, shrink_inputs
 from covp.testing.bisect.walk import Comparison, Trial, Walk
 from covp.testing.bisect.written_test import write_test
+
+Kind = Literal["reference", "toolchain", "device", "platform", "build"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True)
+class Against:
+    """The other side of a comparison.
+
+    Attributes:
+        kind: "reference": numpy; "toolchain", "device", "platform": the same model built by
+            another compiler, on another device, for another platform; "build": a program that a
+            Python file makes of the present one.
+        value: of the kind: "gcc", "rtl", "stm32l4r5", "other.py"; empty for the reference.
+    """
+
+    kind: Kind = "reference"
+    value: str = ""
+
+    @staticmethod
+    def parse(text: str) -> Against:
+        """Return the comparison that a user's text names.
+
+        Args:
+            text: "reference", "toolchain gcc", "toolchain:gcc" and the like.
+
+        Raises:
+            UsageError: it names none.
+        """
+        kind, value = [*re.split(r"[:\s]\s*", text.strip(), maxsplit=1), ""][:2]
+        if kind not in KINDS:
+            raise UsageError(f"unknown comparison {text!r}:", hint=near_misses(kind, KINDS))
+        if bool(value) != (kind != "reference"):
+            raise UsageError(
+                f"comparison {text.strip()!r}: write reference, toolchain gcc, device rtl, "
+                "platform NAME or build FILE.py"
+            )
+        return Against(kind, value)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.value}".strip()
+
+
+def built_by_file(path: str, program: Program) -> Program:
+    """Return the program that ``build(program)`` of a Python file makes of another one.
+
+    Args:
+        path: of the file.
+        program: that the function is given.
+
+    Raises:
+        UsageError: there is no such file or function, or it returns something else.
+    """
+    if not Path(path).is_file():
+        raise UsageError("no such file", where=path)
+    module = load_file(path, UsageError)
+    build = cast("Callable[[Program], Any] | None", getattr(module, "build", None))
+    if build is None:
+        raise UsageError("has no function build(program) that returns a program", where=path)
+    made = call_hook(path, "build", build, program, error=UsageError)
+    if not isinstance(made, Program):
+        raise UsageError(f"build(program) must return a program, not {made!r:.80}", where=path)
+    return made
+
 
 Report = Callable[[str], None]
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.program import Program
-from covp.testing.bisect.masters import MasterStore
-from covp.testing.bisect.trace import Trace
+from covp.testing.bisect.trace import MasterStore, Trace
 from covp.testing.bisect.walk import Trial
 
 STEPS = 12

@@ -32,7 +32,7 @@ def averages(limits: Sequence[int]) -> Iterator[PoolCase]:
     """Yield average pools that stand alone.
 
     Args:
-        limits: that the accelerator states, see `covp.testing.verify.stated_limits`.
+        limits: that the accelerator states, see `covp.testing.verify.stages`.
     """
     long = sorted({*_LONG, *(n for n in limits if 16 < n <= 4096)})
     shapes = [*windows(), *((1, n) for n in long), *((n, 1) for n in long)]

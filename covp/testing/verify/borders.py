@@ -32,7 +32,7 @@ def marks(backend: AcceleratorBackend, limits: Sequence[int]) -> list[int]:
 
     Args:
         backend: of the unit.
-        limits: that it states, see `covp.testing.verify.stated_limits`.
+        limits: that it states, see `covp.testing.verify.stages`.
     """
     given = [2**n for n in range(2, 17)]
     given += [v for v in backend.values.values() if type(v) is int and 2 <= v <= 1 << 16]

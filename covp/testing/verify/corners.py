@@ -17,7 +17,7 @@ def corners(kind: str, limits: Sequence[int]) -> Iterator[Case]:
 
     Args:
         kind: of the operators.
-        limits: that the accelerator states, see `covp.testing.verify.stated_limits`.
+        limits: that the accelerator states, see `covp.testing.verify.stages`.
     """
     long = [n for n in sorted({*_LONG, *(n for n in limits if n > 16)}) if n <= 65535]
     if kind in _WITH_WEIGHTS:

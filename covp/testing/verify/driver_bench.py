@@ -40,11 +40,10 @@ from covp.testing.verify.bench import (
     with_far_memory,
 )
 from covp.testing.verify.bench_device import BenchDevice, Inside
-from covp.testing.verify.core_state import CoreWatch
 from covp.testing.verify.layer_memory import Area, Areas, KeptConstants, LayerMemory
 from covp.testing.verify.layer_run import run_layer
 from covp.testing.verify.throughput import impossible
-from covp.testing.verify.watch import UnitWatch
+from covp.testing.verify.watch import CoreWatch, UnitWatch
 
 _ARENA = 512 * 1024
 """Bytes for a layer; half the RAM where that is less. They are the last ones of the RAM."""

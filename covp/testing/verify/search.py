@@ -1,20 +1,21 @@
-"""`LayerSearch`: layers on an accelerator one after another, and the smallest that goes wrong."""
+"""`LayerSearch`: layers on an accelerator in turn, in a `Budget`; the smallest that goes wrong."""
 
 from __future__ import annotations
 
+import math
+import os
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from covp.errors import CapacityError, CovpError, DeviceFault
 from covp.testing import Case
 from covp.testing.verify.bench import Bench
-from covp.testing.verify.budget import Budget
-from covp.testing.verify.chain import form_of
+from covp.testing.verify.chain import ChainCase, form_of, refit
 from covp.testing.verify.check import run_case
 from covp.testing.verify.model_layers import ModelLayer
-from covp.testing.verify.shrink import smaller
 from covp.testing.verify.usual_forms import FORMS, usual_form
 
 _SHRINKING = 4.0
@@ -210,3 +211,84 @@ def _without_value(reason: str) -> str:
     """Cut a reason to its limit; `Limit` prints "name value; bound", the value differs."""
     first, bound = reason.partition(", ")[0].partition("; ")[::2]
     return f"{first.rpartition(' ')[0]}: {bound}" if bound else first
+
+
+_PLAIN = {
+    "bias": False,
+    "same": False,
+    "activation": "none",
+    "output_scale": 1.0,
+    "content": "random",
+    "levels": (),
+    "nonzero": None,
+    "padding": None,
+    "ties": False,
+    "other": None,
+}
+_FROM_ZERO = ("gap", "seed", "zero_point", "zero_points")
+"""Fields of which 0 is simpler than 1; of others, as extents, it is not allowed."""
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Cases that differ from one in one field, which is simpler; the most daring ones first."""
+    if isinstance(case, ChainCase):
+        for i, part in enumerate(case.parts):
+            for simpler in smaller(part):
+                parts = [*case.parts[:i], simpler, *case.parts[i + 1 :]]
+                fitting = refit(case, parts)  # type: ignore[arg-type]
+                if fitting is not None and fitting != case:
+                    yield fitting
+    if not is_dataclass(case) or isinstance(case, type):
+        return
+    for field in fields(case):
+        if field.name in ("parts", "wires"):
+            continue
+        value = getattr(case, field.name)
+        if field.name in _PLAIN:
+            values: Iterator[Any] = iter([_PLAIN[field.name]])
+        else:
+            values = _simpler(value, 0 if field.name in _FROM_ZERO else 1)
+        for simpler in values:
+            if simpler != value:
+                yield replace(case, **{field.name: simpler})
+
+
+def _simpler(value: Any, low: int) -> Iterator[Any]:
+    if isinstance(value, bool):
+        yield False
+    elif isinstance(value, int):
+        for part in (low, value // 2, value - value // 4, value - 1):
+            if low <= part < value or value < part <= 0:
+                yield part
+    elif isinstance(value, tuple):
+        for i, each in enumerate(value):
+            for simpler in _simpler(each, low):
+                yield (*value[:i], simpler, *value[i + 1 :])
+
+
+class Budget:
+    """Processor time of this process and the children that it has waited for, since it was made.
+
+    The clock on the wall would give another search on a busy host.
+
+    Args:
+        seconds: that may be used.
+    """
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        self.seconds = seconds
+        self._began = _processor_time()
+
+    def used(self) -> float:
+        """Seconds so far."""
+        return _processor_time() - self._began
+
+    @property
+    def is_spent(self) -> bool:
+        """Return whether nothing is left."""
+        return self.used() >= self.seconds
+
+
+def _processor_time() -> float:
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system

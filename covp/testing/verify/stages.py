@@ -7,31 +7,34 @@ host.
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as with_seed
 from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.limits import Limit
 from covp.base.plugins import call_hook
 from covp.base.request import Shapes
-from covp.errors import AcceleratorError, UsageError
+from covp.errors import AcceleratorError, CovpError, UsageError
+from covp.graph.passes import run_passes
 from covp.testing import Case, Layer
 from covp.testing.verify.averages import AVERAGE, averages, averages_in
 from covp.testing.verify.borders import borders
 from covp.testing.verify.chain import ChainCase, fit_part
 from covp.testing.verify.corners import corners
 from covp.testing.verify.designs import designs
-from covp.testing.verify.drawing import drawn_cases
+from covp.testing.verify.extents import single_elements, sweep
 from covp.testing.verify.model_layers import model_layers
 from covp.testing.verify.pattern_layers import drawn, pattern_layers
 from covp.testing.verify.search import LayerSearch
-from covp.testing.verify.single_elements import single_elements
-from covp.testing.verify.stated_limits import stated_limits
-from covp.testing.verify.sweep import sweep
 
 _FLOOR = 20
 """Small layers of a kind that are tried on the slowest host: with fewer a search says nothing."""
@@ -247,3 +250,62 @@ def _by_kind(drawn: Iterable[Strategies]) -> Strategies:
         for kind, strategy in strategies.items():
             joined[kind].append(strategy)
     return {kind: st.one_of(joined[kind]) for kind in sorted(joined)}
+
+
+def drawn_cases(strategy: st.SearchStrategy[Any], count: int, seed: int) -> list[Case]:
+    """Up to ``count`` cases, the same ones for the same ``seed``; fewer where few fit together.
+
+    To run them here would leave it to Hypothesis how long a search takes.
+    """
+    found: list[Case] = []
+    how = settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+
+    def keep(case: Case) -> None:
+        found.append(case)
+
+    with contextlib.suppress(Unsatisfiable):
+        with_seed(seed)(how(given(strategy)(keep)))()
+    return found
+
+
+_MOST = 1 << 17
+
+
+def stated_limits(backend: AcceleratorBackend, accepted: Iterable[Case] = ()) -> list[int]:
+    """Return the largest values of sizes, from 2 to 2**17, in ascending order.
+
+    They are the maxima of the declared job's numbers, the upper limits that `supports` states
+    for layers, and the unit's parameters from 16: buffers, mostly.
+
+    Args:
+        backend: of the accelerator.
+        accepted: layers that it accepts.
+    """
+    numbers = getattr(getattr(backend, "job", None), "numbers", ())
+    found = {int(number.maximum) for number in numbers if not number.real}
+    found |= {value for value in backend.values.values() if type(value) is int and value >= 16}
+    for case in accepted:
+        found |= {int(limit.at_most) for limit in _limits(backend, case) if limit.at_most}
+    return sorted(n for n in found if 2 <= n <= _MOST)
+
+
+def _limits(backend: AcceleratorBackend, case: Case) -> list[Limit]:
+    graph = run_passes(case.graph())
+    found: list[Limit] = []
+    for pattern in backend.patterns:
+        match = pattern.match(graph, graph.ops[-1])
+        if match is None:
+            continue
+        try:
+            stated = backend.supports(match)
+        except CovpError:
+            continue
+        if isinstance(stated, (list, tuple)):
+            found += [limit for limit in stated if isinstance(limit, Limit)]
+    return [limit for limit in found if isinstance(limit.at_most, (int, float))]

@@ -17,12 +17,11 @@ from covp.hardware.job_unit import JobUnit
 from covp.testing import Case
 from covp.testing.verify.abuse import abuse
 from covp.testing.verify.bench import Bench
-from covp.testing.verify.budget import Budget
 from covp.testing.verify.check import driver_of, open_bench
 from covp.testing.verify.driver_bench import DriverBench
 from covp.testing.verify.life import CALLS, life
 from covp.testing.verify.printed_test import printed_test, spec_of
-from covp.testing.verify.search import LayerSearch
+from covp.testing.verify.search import Budget, LayerSearch
 from covp.testing.verify.stages import Stages, Strategies, strategies_of
 from covp.testing.verify.waiting import waiting
 

@@ -11,7 +11,7 @@ import pytest
 
 from covp.accelerator.registry import find_backend
 from covp.chip.energy.accelergy_files import value_of
-from covp.chip.energy.component_file import read_component_file
+from covp.chip.energy.technology import read_component_file
 from covp.errors import AcceleratorError, UsageError
 from covp.evaluation import build, run
 from covp.evaluation.area import estimate_areas

@@ -18,8 +18,7 @@ from covp.compilers.toolchain import UNDEFINED_BEHAVIOUR_FLAGS
 from covp.graph.attributes import Mean
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
-from covp.graph.ops.arg_max import ArgMax
-from covp.graph.ops.cumulative import Cumulative
+from covp.graph.ops.along_axis import ArgMax, Cumulative
 from covp.graph.ops.gather import Reduction, Scatter
 from covp.graph.ops.generate import Generated
 from covp.graph.ops.layout import ELEMENT_TYPES

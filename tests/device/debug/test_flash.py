@@ -16,7 +16,7 @@ import pytest
 
 from covp.chip.platform_file import load_platform
 from covp.compilers.elf import ElfImage
-from covp.device.debug.firmware import run_firmware
+from covp.device.debug.program_file import run_firmware
 from covp.device.debug.remote_bitbang import debug_port
 from covp.device.debug.server import DebugServer
 from covp.device.debug.target import DebugTarget

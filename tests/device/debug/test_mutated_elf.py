@@ -18,8 +18,7 @@ import pytest
 from covp.chip.platform_file import load_platform
 from covp.compilers.symbols import Symbols
 from covp.compilers.toolchain import Source, get_toolchain
-from covp.device.debug.firmware import run_firmware
-from covp.device.debug.program_file import free_ram, load_elf
+from covp.device.debug.program_file import free_ram, load_elf, run_firmware
 from covp.device.virtual import VirtualDevice
 from covp.errors import CovpError, UsageError
 from covp.runtime.standalone import link_standalone

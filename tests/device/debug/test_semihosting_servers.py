@@ -12,10 +12,8 @@ import pytest
 
 import covp.device.debug
 from covp.chip.platform_file import load_platform
-from covp.device.debug.firmware import run_firmware
-from covp.device.debug.gdb_console import GdbConsole
-from covp.device.debug.gdb_stub import GdbStub
-from covp.device.debug.program_file import free_ram, read_program
+from covp.device.debug.gdb_stub import GdbConsole, GdbStub
+from covp.device.debug.program_file import free_ram, read_program, run_firmware
 from covp.device.debug.remote_bitbang import debug_port
 from covp.device.debug.server import DebugServer
 from covp.device.debug.target import DebugTarget, HaltReason

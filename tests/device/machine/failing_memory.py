@@ -14,7 +14,7 @@ from pathlib import Path
 import covp
 from covp.chip.platform_file import load_platform
 from covp.compilers.toolchain import Source, get_toolchain
-from covp.device.debug.firmware import run_firmware
+from covp.device.debug.program_file import run_firmware
 from covp.device.machine import native_counter
 from covp.device.virtual import VirtualDevice
 from covp.runtime.standalone import link_standalone

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from covp.chip.cores import find_core
+from covp.device.rtl.build import find_verilator, sources_of
 from covp.device.rtl.cores import rtl_of
-from covp.device.rtl.tools import find_verilator, sources_of
 from covp.errors import ToolchainError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from covp.chip.platform_file import Platform
 from covp.compilers.toolchain import get_toolchain, split_sources
-from covp.device.debug.firmware import FirmwareRun, run_firmware
+from covp.device.debug.program_file import FirmwareRun, run_firmware
 from covp.device.virtual import VirtualDevice
 from covp.firmware.firmware import board_config, board_files
 from covp.hardware.serial_port import SerialPort

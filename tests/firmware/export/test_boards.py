@@ -20,8 +20,8 @@ import pytest
 from covp.chip.platform_file import Firmware, Platform, load_platform
 from covp.compilers.elf import ElfImage
 from covp.compilers.toolchain import runtime_dir
-from covp.device.debug.firmware import run_firmware as run_to_the_end
 from covp.device.debug.program_file import load_elf
+from covp.device.debug.program_file import run_firmware as run_to_the_end
 from covp.device.qemu import qemu_command
 from covp.device.semihosting import Collected, Semihosting
 from covp.device.virtual import VirtualDevice

@@ -19,7 +19,7 @@ from covp.errors import DeviceFault
 from covp.evaluation import build
 from covp.firmware.mlperf.board import BenchmarkBoard, serial_port
 from covp.firmware.mlperf.firmware import build_firmware
-from covp.firmware.mlperf.pace import WINDOW
+from covp.firmware.mlperf.serial_link import WINDOW
 from covp.graph.reference import run_reference
 from tests.docs.test_json import check, described
 

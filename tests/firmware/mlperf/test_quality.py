@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from covp.evaluation.data.metrics import area_under_curve, top_1
 from covp.evaluation.data.stored import quantize
 from covp.evaluation.data.tasks import TASKS
-from covp.firmware.mlperf.quality import Quality
+from covp.firmware.mlperf.rows import Quality
 from covp.graph.zoo.catalog import CATALOG
 from covp.testing.tensors import int8
 

@@ -12,7 +12,7 @@ import covp
 from covp.errors import ModelError
 from covp.graph.attributes import Elementwise, FullyConnected, Mean, StridedSlice
 from covp.graph.graph import Graph, Op, Tensor
-from covp.graph.ops.top_k import TopK
+from covp.graph.ops.along_axis import TopK
 from covp.graph.reference import run_reference
 from covp.graph.tflite import read_tflite
 from covp.graph.zoo import tflite_options_writer

@@ -12,7 +12,7 @@ from unicorn import unicorn_const as uc
 import covp
 from covp.device.virtual import VirtualDevice
 from covp.laboratory.coverage.code_map import read_code
-from covp.laboratory.coverage.counts import count
+from covp.laboratory.coverage.measure import count
 from tests.laboratory.coverage.programs import functions
 from tests.laboratory.coverage.test_lines import PLATFORMS, toolchains
 

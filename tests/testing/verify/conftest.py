@@ -6,11 +6,11 @@ import itertools
 
 import pytest
 
-from covp.testing.verify import budget
+from covp.testing.verify import search
 
 
 @pytest.fixture
 def counted_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each layer takes 20 ms of a search's budget, whatever the machine needs for it."""
     looks = itertools.count()
-    monkeypatch.setattr(budget, "_processor_time", lambda: 0.02 * next(looks))
+    monkeypatch.setattr(search, "_processor_time", lambda: 0.02 * next(looks))

@@ -20,10 +20,10 @@ from covp.testing.verify.chain import ChainCase, fit_part, refit
 from covp.testing.verify.check import check, open_bench
 from covp.testing.verify.designs import designs
 from covp.testing.verify.driver_bench import DriverBench
+from covp.testing.verify.extents import sweep
 from covp.testing.verify.pattern_layers import pattern_layers
-from covp.testing.verify.shrink import smaller
-from covp.testing.verify.stated_limits import stated_limits
-from covp.testing.verify.sweep import sweep
+from covp.testing.verify.search import smaller
+from covp.testing.verify.stages import stated_limits
 from covp.testing.verify.usual_forms import usual_form
 
 CONV = conv2d(wildcard("input"), constant("weights"), optional("bias"))

@@ -20,14 +20,12 @@ from covp.testing import Case, ConvCase, OperatorCase
 from covp.testing.layers import convolutions
 from covp.testing.verify import check
 from covp.testing.verify.bench import USUAL, Conditions, Outcome
-from covp.testing.verify.budget import Budget
 from covp.testing.verify.check import open_bench, run_case
-from covp.testing.verify.drawing import drawn_cases
 from covp.testing.verify.driver_bench import DriverBench
 from covp.testing.verify.printed_test import printed_test, spec_of
 from covp.testing.verify.program_bench import ProgramBench
-from covp.testing.verify.search import LayerSearch
-from covp.testing.verify.stages import Stages
+from covp.testing.verify.search import Budget, LayerSearch
+from covp.testing.verify.stages import Stages, drawn_cases
 
 LAYERS = convolutions("FULLY_CONNECTED", dtype="int8", batch=1)
 

@@ -15,7 +15,7 @@ from covp.accelerator.registry import find_backend
 from covp.testing import ConcatenationCase, ConvCase, ElementwiseCase, PoolCase, SoftmaxCase
 from covp.testing.verify import verify as verify_in_full
 from covp.testing.verify.chain import ChainCase
-from covp.testing.verify.single_elements import single_elements
+from covp.testing.verify.extents import single_elements
 from tests.testing.verify.units import Dense
 
 pytestmark = pytest.mark.usefixtures("counted_time")

@@ -1,4 +1,4 @@
-"""Operators that move values: RESHAPE, PAD, CONCATENATION, TRANSPOSE, slices, SPLIT."""
+"""Operators that move values: IDENTITY, RESHAPE, PAD, CONCATENATION, TRANSPOSE, slices, SPLIT."""
 
 from __future__ import annotations
 
@@ -126,3 +126,14 @@ def _same_quantization(a: Tensor, b: Tensor) -> bool:
     if a.quantization is None or b.quantization is None:
         return True
     return (a.scale, a.zero_point) == (b.scale, b.zero_point)
+
+
+_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float32", "bool")
+
+
+@kernel("IDENTITY", *_TYPES)
+def emit_identity(request: KernelRequest) -> LayerCode:
+    """Emit one memcpy."""
+    nbytes = request.op.output.nbytes
+    body = [f"memcpy(output, input, {nbytes});"] if nbytes else ["(void)output;"]
+    return Operands.of(request.op).layer(request, body, includes=["#include <string.h>"])

@@ -15,7 +15,7 @@ import numpy as np
 
 from covp.codegen.c_text import c_array
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.requantize.float24 import ROUNDING
+from covp.codegen.kernels.requantize.requantize_half_even import ROUNDING
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import Schedule
 from covp.errors import ModelError

@@ -4,17 +4,29 @@ int8 sums are one linear step where that is bit-exact for every pair of bytes
 (`linear_sum`); else each input goes through a table of TFLM's rescaled values. int8 products are
 requantized as the sums of a convolution are. The schedule holds the form and the number of
 elements per iteration.
+
+TFLM brings both inputs of a sum to a common scale, adds, and scales the sum: three fixed-point
+multiplications with roundings, about 80 instructions per element. The whole is a function of two
+bytes, so that a shorter one can be checked on all 65536 pairs when the code is generated::
+
+    output = clamp((a * x + b * y + c) >> s)
+
+``a``, ``b`` follow from the scales; for every pair the wanted output bounds ``c`` from both sides,
+and an integer within all bounds is bit-exact.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, c_float, c_type
+from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
 from covp.codegen.kernels.operands import Operands
-from covp.codegen.kernels.pointwise.linear_sum import linear_function, linear_includes, linear_sum
 from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.kernels.requantize.finisher import finisher
 from covp.codegen.kernels.requantize.requantize import Requantizer
@@ -22,6 +34,7 @@ from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
 from covp.graph.arithmetic import Scaling
 from covp.graph.graph import Op
+from covp.graph.ops import definition
 from covp.graph.ops.definition import PLAIN_INTEGERS
 from covp.graph.ops.elementwise import product_factor, sum_factors
 from covp.graph.quantization import (
@@ -29,6 +42,83 @@ from covp.graph.quantization import (
     float_activation_range,
     multiply_by_quantized_multiplier,
 )
+
+Array = NDArray[np.int64]
+_NEIGHBOURS = [(0, 0), (0, 1), (1, 0), (1, 1), (0, -1), (-1, 0), (-1, -1), (1, -1), (-1, 1)]
+
+
+@dataclass(frozen=True)
+class LinearSum:
+    """The constants of ``clamp((a * x + b * y + c) >> s)``."""
+
+    a: int
+    b: int
+    c: int
+    s: int
+    low: int
+    high: int
+
+
+def linear_sum(op: Op) -> LinearSum | None:
+    """Return constants that give TFLM's output for every pair of bytes; None if none are found."""
+    wanted = _every_pair(op)
+    low, high = int(wanted.min()), int(wanted.max())
+    x = np.arange(-128, 128, dtype=np.int64)
+    sign = -1 if op.kind == "SUB" else 1
+    ratios = op.input(0).scale / op.output.scale, sign * op.input(1).scale / op.output.scale
+    for s in range(30, 9, -1):
+        exact = [ratio * 2.0**s for ratio in ratios]
+        # the whole sum has to fit 32 bits; partial sums may wrap
+        if 128 * sum(map(abs, exact)) >= 1 << 32 or not _fits(exact, x, wanted, s):
+            continue
+        for da, db in _NEIGHBOURS:
+            a, b = round(exact[0]) + da, round(exact[1]) + db
+            value = a * x[:, None] + b * x[None, :]
+            c = _offset(value, wanted, s, low, high)
+            if c is not None and int(np.abs(value + c).max()) < 1 << 31:
+                return LinearSum(a, b, c, s, low, high)
+    return None
+
+
+def _fits(exact: list[float], x: Array, wanted: Array, s: int) -> bool:
+    """Return whether the sum, offset to be near the wanted outputs, stays within 32 bits."""
+    value = exact[0] * x[:, None] + exact[1] * x[None, :]
+    inside = (wanted > wanted.min()) & (wanted < wanted.max())
+    c = np.median(wanted[inside] * 2.0**s - value[inside]) if inside.any() else 0.0
+    return bool(np.abs(value + c).max() < (1 << 31) - (1 << s))
+
+
+def _every_pair(op: Op) -> Array:
+    """Return the reference's output for all pairs, [x + 128, y + 128]."""
+    x = np.repeat(np.arange(-128, 128, dtype=np.int8)[:, None], 256, axis=1)
+    return definition(op.kind).reference(op, [x, x.T])[0].astype(np.int64)
+
+
+def _offset(value: Array, wanted: Array, s: int, low: int, high: int) -> int | None:
+    at_least = np.where(wanted > low, (wanted << s) - value, -(1 << 40)).max()
+    at_most = np.where(wanted < high, ((wanted + 1) << s) - 1 - value, 1 << 40).min()
+    if at_least > at_most:
+        return None
+    return int((at_least + at_most) // 2)
+
+
+def linear_function(core: Core, constants: LinearSum) -> str:
+    """Return C text of ``static inline int8_t combine(int32_t x, int32_t y)``."""
+    k = constants
+    a, b, c = (value % (1 << 32) for value in (k.a, k.b, k.c))
+    return (
+        "static inline int8_t combine(int32_t x, int32_t y)\n{\n"
+        f"    uint32_t sum = (uint32_t)x * {a}u + (uint32_t)y * {b}u + {c}u;\n"
+        f"    int32_t result = (int32_t)sum >> {k.s};\n"
+        f"    {clamp(core, 'result', k.low, k.high)}\n"
+        "    return (int8_t)result;\n}\n"
+    )
+
+
+def linear_includes(core: Core, constants: LinearSum) -> str:
+    """Return the header that `linear_function` needs, or nothing."""
+    return clamp_includes(core, constants.low, constants.high)
+
 
 _SIGNS = {"ADD": "+", "SUB": "-", "MUL": "*"}
 

@@ -1,20 +1,24 @@
-"""int8 and int16 functions of one and two elements: tables, and TFLM's arithmetic as C."""
+"""Functions of one and two elements: plain numbers by a formula, int8 and int16 as in TFLM."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Sequence
 
 import numpy as np
 
 from covp.codegen.c_text import c_array, c_float, c_type
 from covp.codegen.kernels.clamp import clamp_includes
+from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
 from covp.codegen.kernels.normalization.softmax_int16 import LOOKUP
-from covp.codegen.kernels.pointwise.pointwise import emit_formula, emit_pointwise
-from covp.codegen.kernels.pointwise.pointwise_formulas import INTEGER, Formula
+from covp.codegen.kernels.operands import Operands
+from covp.codegen.kernels.pointwise.pointwise_formulas import INTEGER, Formula, formula
 from covp.codegen.kernels.pointwise.unary_table import emit_unary_table
 from covp.codegen.kernels.requantize.scaling import finish, scale_function
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.graph.fixed_point import reciprocal
 from covp.graph.graph import Op
-from covp.graph.ops.pointwise import STORED
+from covp.graph.ops.pointwise import POINTWISE, STORED
 from covp.graph.ops.quantized_binary import (
     COMPARED_BITS,
     COMPARISONS,
@@ -24,9 +28,75 @@ from covp.graph.ops.quantized_binary import (
     prelu_factors,
     squared_bits,
 )
-from covp.graph.ops.quantized_int16 import INTERPOLATED, interpolation_table
-from covp.graph.ops.quantized_unary import TABLES
+from covp.graph.ops.quantized_unary import INTERPOLATED, TABLES, interpolation_table
 from covp.graph.quantization import activation_range, quantize_multiplier
+
+_VARIABLES = "xyz"
+_TYPES = {
+    "f": ["float32"],
+    "i": ["int8", "int16", "int32", "int64"],
+    "u": ["uint8", "uint16", "uint32", "uint64"],
+    "b": ["bool"],
+}
+
+
+def emit_pointwise(request: KernelRequest) -> LayerCode:
+    """Emit the formula of the operator for every element of the output."""
+    return emit_formula(request, formula(request.op))
+
+
+def emit_formula(request: KernelRequest, of: Formula, includes: Sequence[str] = ()) -> LayerCode:
+    """Emit a loop nest around a C function of one element of each input, with broadcasting.
+
+    May run in place of an input that is read at the very index that is written.
+    """
+    op, shape = request.op, request.op.output.shape
+    positions = [i for i, tensor in enumerate(op.inputs) if tensor is not None]
+    names = ["input"] if len(positions) == 1 else [f"input{n}" for n in range(len(positions))]
+    strides = {
+        name: broadcast_strides(op.input(position).shape, shape)
+        for name, position in zip(names, positions, strict=True)
+    }
+    nest = LoopNest.over(shape, **strides, output=dense_strides(shape))
+    parameters = ", ".join(_parameter(op, position, of) for position in positions)
+    head = f"static inline {c_type(op.output.dtype)} apply({parameters})"
+    function = "\n".join([head, "{", *(f"    {line}" for line in of.statements), "}\n"])
+
+    def step(ahead: int) -> list[str]:
+        values = ", ".join(f"{name}[{nest.at(name, ahead)}]" for name in names)
+        return [f"output[{nest.at('output', ahead)}] = apply({values});"]
+
+    same = [
+        t
+        for p in positions
+        if (t := op.input(p)).shape == shape and t.dtype.itemsize == op.output.dtype.itemsize
+    ]
+    return Operands.of(op, positions).layer(
+        request,
+        nest.loops(step, nest.unroll() if of.cheap else 1),
+        definitions=[of.definitions, function],
+        includes=["#include <math.h>", *includes],
+        in_place=same,
+    )
+
+
+def _parameter(op: Op, position: int, of: Formula) -> str:
+    name = _VARIABLES[position]
+    used = any(re.search(rf"\b{name}\b", line) for line in of.statements)
+    unused = "" if used else " __attribute__((unused))"
+    return f"{c_type(op.input(position).dtype)} {name}{unused}"
+
+
+def _register() -> None:
+    for kind, rule in POINTWISE.items():
+        # the first input says which emitter; of a choice it is the condition
+        letters = "b" if kind == "SELECT_V2" else rule.takes
+        for letter in letters:
+            kernel(kind, *_TYPES[letter], rule="wraps" if letter in "iu" else None)(emit_pointwise)
+
+
+_register()
+
 
 for _kind in TABLES:
     kernel(_kind, "int8")(emit_unary_table)

@@ -20,8 +20,8 @@ from covp.codegen.c_text import c_array, c_float, indent
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pooling.pooling import pool_schedules, window_of
-from covp.codegen.kernels.requantize.float24 import QUOTIENT, ROUNDING, mantissa
 from covp.codegen.kernels.requantize.half_even_ties import ties_text
+from covp.codegen.kernels.requantize.requantize_half_even import QUOTIENT, ROUNDING, mantissa
 from covp.codegen.kernels.window import Window
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.errors import ModelError

@@ -1,9 +1,13 @@
-"""Reductions of plain numbers over any axes; neighbouring outputs together."""
+"""Reductions of plain numbers over any axes; neighbouring outputs together.
+
+MEAN and SUM of int8 and int16 requantize the sum less its zero points.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,10 +16,11 @@ from covp.codegen.c_text import c_integer, c_type
 from covp.codegen.kernels.loop_nest import LoopNest, dense_strides
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
+from covp.codegen.kernels.requantize.finisher import finisher
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
 from covp.graph.graph import Op
-from covp.graph.ops.reduction import REDUCTIONS
+from covp.graph.ops.reduction import REDUCTIONS, mean_scaling
 
 DType = np.dtype[Any]
 
@@ -230,3 +235,21 @@ for _kind, _rule in REDUCTIONS.items():
     kernel(_kind, *_others, schedules=reduce_schedules)(emit_plain_reduction)
 for _kind in ("REDUCE_MAX", "REDUCE_MIN"):
     kernel(_kind, "int8", "int16", "uint8", schedules=reduce_schedules)(emit_plain_reduction)
+
+
+@kernel("MEAN", "int8", "int16", schedules=reduce_schedules)
+@kernel("SUM", "int8", "int16", schedules=reduce_schedules)
+def emit_mean(request: KernelRequest) -> LayerCode:
+    """Emit the sum less its zero points, requantized; of a mean with the count in the factor."""
+    op = request.op
+    count = prod(op.input(0).shape[axis] for axis in op.attributes.axes)
+    out, scaling = op.output, mean_scaling(op, count)
+    bound = (scaling.clamp[1] + 1 + abs(op.input(0).zero_point)) * count
+    requantizer = finisher(request.core, request.arithmetic, scaling, bound)
+    columns = ", ".join(str(int(column[0])) for column in requantizer.columns())
+    zero = op.input(0).zero_point * count
+    # sums that may leave int32 wrap, as TFLM's do
+    total, cast = ("uint32_t", "(int32_t)") if requantizer.wraps else ("int32_t", "")
+    result = f"({c_type(out.dtype)})requantize({cast}{{0}} - ({zero}), {columns})"
+    fold = Fold(total, "0", f"{{0}} += ({total}){{1}};" if cast else "{0} += {1};", result)
+    return emit_reduction(request, fold, [requantizer.function()], [requantizer.includes])

@@ -10,7 +10,7 @@ from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pointwise.elementwise import float_clamp
-from covp.codegen.kernels.requantize.rescale import high_multiply, rescale
+from covp.codegen.kernels.requantize.scaling import high_multiply, rescale
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, kernel
 from covp.graph.graph import Op
 from covp.graph.ops.definition import Array

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array
-from covp.codegen.kernels.requantize.float24 import mantissa
+from covp.codegen.kernels.requantize.requantize_half_even import mantissa
 from covp.graph.graph import Op
 
 _MOST = 16

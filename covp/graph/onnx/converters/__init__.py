@@ -4,7 +4,6 @@ A function under ``@register("Kind")`` in one of these files teaches the reader 
 """
 
 # each of these registers its converters
-import covp.graph.onnx.converters.arithmetic
 import covp.graph.onnx.converters.attention
 import covp.graph.onnx.converters.constants
 import covp.graph.onnx.converters.gather
@@ -20,7 +19,6 @@ import covp.graph.onnx.converters.recurrent
 import covp.graph.onnx.converters.reductions
 import covp.graph.onnx.converters.resize
 import covp.graph.onnx.converters.selection
-import covp.graph.onnx.converters.shapes
 import covp.graph.onnx.converters.windows  # noqa: F401
 from covp.graph.onnx.converters.quantized import on_int8
 from covp.graph.onnx.converters.registry import (

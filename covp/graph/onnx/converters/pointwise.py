@@ -17,6 +17,12 @@ from covp.graph.onnx.node import Node
 from covp.graph.ops.binary import BitShift, Mod
 from covp.graph.ops.unary import Gelu, IsInfinite, Parameters
 
+
+@register("Add", "Sub", "Mul")
+def _binary(node: Node, importer: Importer) -> Tensor:
+    return importer.add(node.kind.upper(), node.input(0), node.input(1), attributes=Elementwise())
+
+
 _UNARY = {
     "Abs": "ABS",
     "Acos": "ACOS",

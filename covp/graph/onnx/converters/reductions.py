@@ -10,8 +10,7 @@ from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
 from covp.graph.onnx.node import Node
-from covp.graph.ops.arg_max import ArgMax
-from covp.graph.ops.cumulative import Cumulative
+from covp.graph.ops.along_axis import ArgMax, Cumulative
 from covp.graph.ops.reduction import SAME_SCALE
 
 _KINDS = {

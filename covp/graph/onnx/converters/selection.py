@@ -13,8 +13,8 @@ from covp.graph.onnx.converters.reductions import axis_of
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
 from covp.graph.onnx.node import Node
+from covp.graph.ops.along_axis import TopK
 from covp.graph.ops.matmul import BatchMatMul
-from covp.graph.ops.top_k import TopK
 
 
 @register("TopK")

@@ -10,8 +10,7 @@ import tflite
 from covp.errors import ModelError
 from covp.graph.attributes import Elementwise, LeakyRelu, Mean, Softmax
 from covp.graph.graph import Op
-from covp.graph.ops.arg_max import ArgMax
-from covp.graph.ops.cumulative import Cumulative
+from covp.graph.ops.along_axis import ArgMax, Cumulative
 from covp.graph.ops.normalization import LocalResponse
 from covp.graph.tflite.converters.common import (
     CONVERTERS,

@@ -1,21 +1,163 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM of int8 and int16; `covp.graph.ops.quantized_lstm` in C."""
+"""UNIDIRECTIONAL_SEQUENCE_LSTM of float32, int8 and int16.
+
+The hidden state of a step is what the step before wrote to the output, so neither state needs a
+buffer of its own: the cell state is changed element by element where it will be, and the last row
+of the output is copied to the hidden state at the end. Either may thus be changed in place.
+
+The integers are those of `covp.graph.ops.quantized_lstm`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covp.chip.cores import Core
-from covp.codegen.c_text import c_array
+from covp.codegen.c_text import c_array, c_float, indent
+from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.recurrent.gate_functions import gate_functions
 from covp.codegen.kernels.recurrent.gate_products import GateProducts
-from covp.codegen.kernels.recurrent.lstm_loop import Step, dimensions, lstm_layer
-from covp.codegen.kernels.requantize.rescale import high_multiply, rescale, rescale_wide
-from covp.codegen.layer import KernelRequest, LayerCode, kernel
+from covp.codegen.kernels.requantize.scaling import high_multiply, rescale, rescale_wide
+from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
+from covp.graph.graph import Op
 from covp.graph.ops.quantized_lstm import UNIT_BITS, QuantizedLstm
+from covp.graph.ops.sequence_lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS
 from covp.graph.quantization import quantize_multiplier
+
+NAMES = ("input", "hidden", "cell", "output", "hidden_after", "cell_after")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step in time.
+
+    Attributes:
+        value, state: C types of activations and of the cell state.
+        cell: statements that read ``x`` (the input row), ``h`` (the hidden state of before) and
+            ``c[j]``, and write ``kept[j]`` (the cell state) and ``out[j]`` for cell ``j``.
+        prepare: statements before the loop over the cells.
+        scratch: bytes of a buffer ``scratch``; 0: none.
+        schedule: for reports.
+    """
+
+    value: str
+    state: str
+    cell: Sequence[str]
+    prepare: Sequence[str] = ()
+    scratch: int = 0
+    schedule: str = ""
+
+
+def lstm_layer(
+    request: KernelRequest, step: Step, definitions: Sequence[str], includes: Sequence[str] = ()
+) -> LayerCode:
+    """Return the layer around a step; ``definitions`` and ``includes`` as of `Operands.layer`."""
+    op = request.op
+    states = (op.input(HIDDEN), op.input(CELL))
+    arguments: dict[str, Argument] = dict(
+        zip(NAMES, (op.input(0), *states, *op.outputs), strict=True)
+    )
+    if step.scratch:
+        arguments["scratch"] = Scratch(step.scratch)
+    return Operands(arguments, "").layer(
+        request,
+        _loops(op, step),
+        definitions,
+        ["#include <string.h>", *includes],
+        schedule=step.schedule,
+        changed=list(zip(states, op.outputs[1:], strict=True)),
+    )
+
+
+def _loops(op: Op, step: Step) -> list[str]:
+    batch, steps, depth, cells = dimensions(op)
+    first = ("t", str(batch), "b") if op.attributes.time_major else ("b", str(steps), "t")
+    row = f"({first[0]} * {first[1]} + {first[2]})"
+    return [
+        f"for (int32_t b = 0; b < {batch}; b++) {{",
+        f"    const {step.value} *h = hidden + b * {cells};",
+        f"    const {step.state} *c = cell + b * {cells};",
+        f"    {step.state} *kept = cell_after + b * {cells};",
+        f"    for (int32_t t = 0; t < {steps}; t++) {{",
+        f"        const {step.value} *x = input + {row} * {depth};",
+        f"        {step.value} *out = output + {row} * {cells};",
+        *([indent(step.prepare, 2)] if step.prepare else []),
+        f"        for (int32_t j = 0; j < {cells}; j++) {{",
+        indent(step.cell, 3),
+        "        }",
+        "        h = out;",
+        "        c = kept;",
+        "    }",
+        f"    memcpy(hidden_after + b * {cells}, h, {cells} * sizeof(*h));",
+        "}",
+    ]
+
+
+def dimensions(op: Op) -> tuple[int, int, int, int]:
+    """(batch, steps, features, cells)."""
+    first, second, depth = op.input(0).shape
+    batch, steps = (second, first) if op.attributes.time_major else (first, second)
+    return batch, steps, depth, op.output.shape[2]
+
+
+_SIGMOID = """\
+static inline float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+"""
+
+
+@kernel("UNIDIRECTIONAL_SEQUENCE_LSTM", "float32")
+def emit_float_lstm(request: KernelRequest) -> LayerCode:
+    """Emit the layer, its weights by cell, then feature and hidden value, then gate."""
+    op = request.op
+    _, _, depth, cells = dimensions(op)
+    weights = [
+        np.stack([np.asarray(op.input(first + gate).data) for gate in range(4)], axis=-1)
+        for first in (INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES)
+    ]
+    constants = [
+        c_array("weights", np.concatenate(weights[:2], axis=1), "by cell, input, gate"),
+        c_array("biases", weights[2], "by cell, gate"),
+        _SIGMOID,
+    ]
+    step = [
+        f"const float *w = weights + j * {4 * (depth + cells)};",
+        "const float *bias = biases + j * 4;",
+        "float in = bias[0], forget = bias[1], new = bias[2], out_gate = bias[3];",
+        *_products("x", depth),
+        *_products("h", cells),
+        "float next = sigmoid(forget) * c[j] + sigmoid(in) * tanhf(new);",
+        *_clip(op.attributes.cell_clip),
+        "kept[j] = next;",
+        "out[j] = sigmoid(out_gate) * tanhf(next);",
+    ]
+    return lstm_layer(request, Step("float", "float", step), constants, ["#include <math.h>"])
+
+
+def _products(vector: str, count: int) -> list[str]:
+    return [
+        f"for (int32_t k = 0; k < {count}; k++, w += 4) {{",
+        f"    float value = {vector}[k];",
+        "    in += value * w[0];",
+        "    forget += value * w[1];",
+        "    new += value * w[2];",
+        "    out_gate += value * w[3];",
+        "}",
+    ]
+
+
+def _clip(clip: float) -> list[str]:
+    if clip <= 0:
+        return []
+    most = c_float(clip)
+    return [f"next = next > {most} ? {most} : next < -{most} ? -{most} : next;"]
+
 
 Array = NDArray[Any]
 _GATES = ("in", "forget", "new", "last")
