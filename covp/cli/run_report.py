@@ -39,9 +39,11 @@ def print_report(result: Evaluation, profile: bool, verbose: bool, again: str) -
     _print_layers(result, profile)
     memory = result.memory
     states = f", of which states {memory.state_bytes:,}" if result.program.states else ""
+    layer = result.fullest_layer
+    fullest = f", fullest in layer {layer.index} {layer.op}" if layer else ""
     echo(
         f"flash {memory.flash_bytes:,} B, RAM {memory.ram_bytes:,} B "
-        f"(arena {memory.arena_bytes:,}{states}, stack {memory.stack_bytes:,})"
+        f"(arena {memory.arena_bytes:,}{fullest}{states}, stack {memory.stack_bytes:,})"
     )
     if time := run_time(result.profile, result.platform.clock_hz):
         echo(time)

@@ -216,5 +216,5 @@ def _peak(program: Program, memory: MemoryUse) -> Iterator[Advice]:
     yield Advice(
         f"layer {layer.index} {layer.op} sets the peak of RAM, {max(lives):,} B of tensors, on "
         f"{ram // 1024:,} KB",
-        "a smaller input or a stride there lowers it; --max-scratch limits working memory",
+        "try --patches auto, a smaller input or stride there; --max-scratch limits working memory",
     )

@@ -168,6 +168,13 @@ class Evaluation:
         )
 
     @property
+    def fullest_layer(self) -> ProgramLayer | None:
+        """The layer that sets the peak of RAM, by what the arena holds; None without layers."""
+        layers = self.program.layers
+        lives = live_bytes(arena_tensors(self.program), len(layers))
+        return layers[lives.index(max(lives))] if lives else None
+
+    @property
     def advice(self) -> tuple[Advice, ...]:
         """Things that the run shows and its user can change, the dearest first."""
         return advice(self.program, self.profile, self.memory, self.build.options.optimize)
