@@ -17,6 +17,12 @@ def test_importing_covp_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_strategies_need_no_emulator() -> None:
+    code = "import covp.testing, sys; print('unicorn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
 @pytest.mark.parametrize("name", covp.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     assert getattr(covp, name).__name__ == name

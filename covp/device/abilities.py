@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from covp.hardware.custom_instruction import CustomInstruction
     from covp.hardware.peripheral import Peripheral
 
+LONGEST_BLOCK = 512
+"""Instructions that the emulator translates at once, at most."""
+
 
 class CountsByPhase(Protocol):
     """A device that counts what a program does between addresses, without instrumenting it."""

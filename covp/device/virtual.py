@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from covp.base.closing import Closing
 from covp.chip.platform_file import FIRST, Platform
-from covp.device.abilities import Abilities
+from covp.device.abilities import LONGEST_BLOCK, Abilities
 from covp.device.board import Board, core_sources
 from covp.device.counted_phases import CountedPhases
 from covp.device.machine.counter import Totals
@@ -18,8 +18,6 @@ from covp.device.virtual_machine import VirtualMachine
 from covp.errors import DeviceError, DeviceFault, FaultKind
 
 _NOWHERE = 1 << 32  # no instruction lies there: a run without an end
-LONGEST_BLOCK = 512
-"""Instructions that the emulator translates at once, at most."""
 
 
 class VirtualDevice(VirtualMachine, Closing):

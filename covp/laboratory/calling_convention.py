@@ -9,7 +9,6 @@ from typing import Any
 from covp.base.arguments import demand_count
 from covp.chip.isa import ARCHITECTURES
 from covp.device.abilities import Emulator
-from covp.device.machine.engine import register_id
 from covp.errors import KernelError
 from covp.laboratory.aftermath import Aftermath, place_of, same
 from covp.laboratory.inside import Span, copies, emulator_of, inside
@@ -40,27 +39,29 @@ def _kept_ids(device: Emulator) -> dict[str, int]:
     isa = ARCHITECTURES[core.architecture]
     modes = "fpscr" if core.architecture == "arm" else "frm"
     floats = (*isa.kept_floats, modes) if core.has("fpu") else ()
-    return {name: register_id(isa.name, name) for name in (*isa.kept, *floats)}
+    return {name: device.core.register_id(name) for name in (*isa.kept, *floats)}
 
 
 def _scratch_ids(device: Emulator) -> tuple[int, ...]:
     """Return Unicorn's numbers of general registers that are undefined at a function's entry."""
     isa = ARCHITECTURES[device.core.core.architecture]
-    return tuple(register_id(isa.name, name) for name in isa.scratch)
+    return tuple(device.core.register_id(name) for name in isa.scratch)
 
 
 def _fill_flags(device: Emulator, chance: random.Random) -> None:
     """Write random values to the flags, which are undefined at a function's entry too."""
     engine, core = device.core.engine, device.core.core
     if core.architecture == "arm":
-        engine.reg_write(register_id("arm", "apsr_nzcvqg"), chance.getrandbits(32) & _APSR_FLAGS)
+        engine.reg_write(
+            device.core.register_id("apsr_nzcvqg"), chance.getrandbits(32) & _APSR_FLAGS
+        )
         if core.has("fpu"):
-            fpscr = register_id("arm", "fpscr")
+            fpscr = device.core.register_id("fpscr")
             modes = engine.reg_read(fpscr) & ~_FPSCR_FLAGS
             engine.reg_write(fpscr, modes | chance.getrandbits(32) & _FPSCR_FLAGS)
     elif core.has("fpu"):
         flags = chance.getrandbits(32) & _RISCV_FLAGS
-        engine.reg_write(register_id("riscv", "fflags"), flags)
+        engine.reg_write(device.core.register_id("fflags"), flags)
 
 
 def check_kept(kernel: Kernel, before: dict[str, int], device: Emulator) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -42,12 +41,12 @@ class LastFailure:
         """Python text; "" if nothing failed."""
         if self._failed is None:
             return ""
-        # by name, as covp.testing shows names of this package likewise
-        reproduction = importlib.import_module("covp.testing.reproduction").reproduction
+        from covp.laboratory.reproduction import reproduction  # which imports Hypothesis
+
         function, named = self._failed
         fixed = {name: value for name, value in named.items() if name in self._fixtures}
         drawn = {name: value for name, value in named.items() if name not in self._fixtures}
-        return str(reproduction(function, drawn, fixed))
+        return reproduction(function, drawn, fixed)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import struct
 
 from covp.chip.isa.riscv import RISCV
 from covp.device.abilities import Emulator
-from covp.device.machine.engine import register_id
 from covp.device.machine.nvic import FIRST_LINE, Nvic
 from covp.errors import UsageError
 from covp.runtime.module import Module
@@ -161,7 +160,7 @@ class Handler:
         self._device.core.engine.reg_write(self._id(name), value & 0xFFFFFFFF)
 
     def _id(self, name: str) -> int:
-        return register_id(self._device.core.core.architecture, name)
+        return self._device.core.register_id(name)
 
 
 def _free_line(device: Emulator) -> int:

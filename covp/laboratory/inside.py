@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from covp.device.abilities import Abilities, Emulator
+from covp.device.abilities import LONGEST_BLOCK, Abilities, Emulator
 from covp.device.base import LowLevelDevice
 from covp.device.stop import Stop
-from covp.device.virtual import LONGEST_BLOCK
 from covp.errors import UsageError
 from covp.laboratory.buffers import Buffer
 from covp.laboratory.kernel import Kernel

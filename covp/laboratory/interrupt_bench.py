@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from covp.device.virtual import LONGEST_BLOCK
+from covp.device.abilities import LONGEST_BLOCK
 from covp.errors import DeviceFault, KernelError, UsageError
 from covp.laboratory.aftermath import Aftermath
 from covp.laboratory.calling_convention import check_kept, kept_registers
-from covp.laboratory.handlers import Handler
 from covp.laboratory.inside import Span, copies, emulator_of, inside
 from covp.laboratory.kernel import Kernel
+
+if TYPE_CHECKING:
+    from covp.laboratory.handlers import Handler
 
 LIMIT = 1_000_000
 """Instructions after which a call counts as one that does not end."""

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from covp.base.arguments import demand, demand_count
 from covp.errors import KernelError, UsageError
 from covp.laboratory.aftermath import Aftermath, find_failure, place_of, same
-from covp.laboratory.handlers import Handler
 from covp.laboratory.inside import emulator_of
 from covp.laboratory.interrupt_bench import LIMIT, InterruptBench, InterruptedCall
 from covp.laboratory.kernel import Kernel
@@ -140,6 +139,8 @@ def _bench(
     demand("kernel", kernel, Kernel, "a covp.testing.Kernel")
     demand("handler", handler, (str, Function), "the name of a function, or a function")
     demand_count("limit", limit)
+    from covp.laboratory.handlers import Handler  # which imports the emulator
+
     made = Handler(emulator_of(kernel), *_place(kernel, handler), line, priority)
     try:
         bench = InterruptBench(kernel, arguments, made, variables, limit)

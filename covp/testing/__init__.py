@@ -31,6 +31,7 @@ from covp.laboratory.differential import Difference, Variants, differ
 from covp.laboratory.interrupts import check_interrupts, interrupted
 from covp.laboratory.kernel import Kernel
 from covp.laboratory.placements import placements
+from covp.laboratory.reproduction import print_from, reproduce
 from covp.laboratory.scripted import ScriptedPeripheral
 from covp.laboratory.worst_case import WorstCase, worst_case
 from covp.testing import arrays, layers, problems, quantizations, tensors
@@ -52,7 +53,6 @@ from covp.testing.convolution_problems import (
 from covp.testing.elementwise_problems import AddProblem, MulProblem, PoolProblem
 from covp.testing.overflow import Sum, near_overflow
 from covp.testing.recurrent_problems import GruProblem, LstmProblem, SvdfProblem
-from covp.testing.reproduction import reproduce
 from covp.testing.requantization import Requantization
 
 __all__ = [
@@ -102,3 +102,5 @@ __all__ = [
     "tensors",
     "worst_case",
 ]
+
+print_from(__name__, __all__)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 
 import covp
 from covp.errors import UsageError
+from covp.laboratory.reproduction import reproduction
 from covp.testing import Buffer, Kernel, placements
-from covp.testing.reproduction import reproduction
 
 from .project import Project
 

@@ -16,6 +16,7 @@ from covp.device.machine.custom_instructions import CustomInstructions, CustomSt
 from covp.device.machine.engine import (
     open_engine,
     read_registers,
+    register_id,
     register_ids,
     reset_core,
 )
@@ -259,6 +260,10 @@ class EmulatedCore:
         if name == "pc" and self.thumb:
             value |= self.read_register("xpsr") >> 24 & 1
         self.engine.reg_write(self._register(name), value & 0xFFFFFFFF)
+
+    def register_id(self, name: str) -> int:
+        """Return Unicorn's number of a register by its ``name`` in `covp.chip.isa`."""
+        return register_id(self.core.architecture, name)
 
     def registers(self) -> dict[str, int]:
         """Return all general registers and the pc."""

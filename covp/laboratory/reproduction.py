@@ -7,7 +7,7 @@ import functools
 import inspect
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import hypothesis
@@ -15,7 +15,14 @@ import hypothesis
 from covp.base.array_text import text
 
 F = TypeVar("F", bound=Callable[..., Any])
+_PRINTED: dict[str, Sequence[str]] = {}
+"""By module the names that values of its classes are printed with."""
 _PLAIN = (bool, int, float, str, bytes, type(None), tuple)
+
+
+def print_from(module: str, names: Sequence[str]) -> None:
+    """Let a reproduction import names, which values are printed with, from a module."""
+    _PRINTED[module] = names
 
 
 def reproduction(test: Callable[..., Any], drawn: dict[str, Any], fixed: dict[str, Any]) -> str:
@@ -50,11 +57,10 @@ def _body(test: Callable[..., Any], names: list[str]) -> str:
 
 
 def _imports(values: str) -> str:
-    import covp.testing
-
-    names = [name for name in covp.testing.__all__ if re.search(rf"\b{name}\(", values)]
     lines = ["import numpy as np\n"] if "np." in values else []
-    lines += [f"from covp.testing import {', '.join(names)}\n"] if names else []
+    for module, known in _PRINTED.items():
+        names = [name for name in known if re.search(rf"\b{name}\(", values)]
+        lines += [f"from {module} import {', '.join(names)}\n"] if names else []
     return "".join(lines) + ("\n\n" if lines else "")
 
 
