@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from covp.graph.attributes import Axis
 from covp.graph.graph import Op
 from covp.graph.index_map import reduce_axes
 from covp.graph.ops.definition import (
@@ -25,7 +26,7 @@ from covp.graph.ops.definition import (
 class ArgMax:
     """Along an axis (not negative); of equal elements the first counts, or the last."""
 
-    axis: int
+    axis: Axis
     keep_dims: bool = False
     last: bool = False
 

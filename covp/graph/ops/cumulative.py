@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from covp.errors import ModelError
+from covp.graph.attributes import Role
 from covp.graph.graph import Op
 from covp.graph.index_map import IndexMap, Space, everything
 from covp.graph.ops.definition import (
@@ -32,7 +34,7 @@ class Cumulative:
         reverse: from the end to the beginning.
     """
 
-    axis: int | None
+    axis: Annotated[int | None, Role.AXIS]
     exclusive: bool = False
     reverse: bool = False
 
