@@ -8,35 +8,12 @@ read, too; nothing is computed twice.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
-from covp.graph.attributes import Conv2D, DepthwiseConv2D, Pool2D
+from covp.errors import ModelError
+from covp.graph.attributes import Padding
 from covp.graph.graph import Op, Tensor
-
-_WINDOWS = {
-    "CONV_2D": Conv2D,
-    "DEPTHWISE_CONV_2D": DepthwiseConv2D,
-    "AVERAGE_POOL_2D": Pool2D,
-    "MAX_POOL_2D": Pool2D,
-}
-_POINTWISE = frozenset(
-    {"ADD", "SUB", "MUL", "QUANTIZE", "RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH"}
-)
-
-
-@dataclass(frozen=True)
-class _Window:
-    """The vertical side of a window: rows, from row to row of the output, and padding above."""
-
-    height: int = 1
-    stride: int = 1
-    dilation: int = 1
-    top: int = 0
-
-    def rows(self, first: int, count: int) -> tuple[int, int]:
-        """First and one past the last input row that output rows look at; padding included."""
-        start = first * self.stride - self.top
-        return start, start + (count - 1) * self.stride + (self.height - 1) * self.dilation + 1
+from covp.graph.index_map import Index, IndexMap
+from covp.graph.ops.definition import OPS, definition
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,55 +31,75 @@ class Band:
 
 
 def can_be_cut(op: Op) -> bool:
-    """Whether an operator computes row by row of integer images, one image at a time."""
-    output = op.output
-    if len(op.outputs) != 1 or len(output.shape) != 4 or output.shape[0] != 1:
+    """Return whether an operator computes row by row of integer images, one image at a time.
+
+    By its index map: with each row of the output nothing moves but the rows that are read.
+    """
+    output, rule = op.output, OPS.known(op.kind)
+    if rule is None or len(op.outputs) != 1 or len(output.shape) != 4 or output.shape[0] != 1:
         return False
-    if output.dtype.kind == "f" or op.input(0).dtype.kind == "f" or output.shape[1] < 2:
+    read = [tensor for tensor in op.inputs if tensor is not None and not tensor.constant]
+    if any(
+        t.dtype.kind == "f" or t.shape[:1] != (1,) or len(t.shape) != 4 for t in [*read, output]
+    ):
         return False
-    if op.kind in _POINTWISE:
-        return all(
-            tensor is None or tensor.shape == output.shape or (tensor.constant and tensor.size == 1)
-            for tensor in op.inputs
-        )
-    return type(op.attributes) is _WINDOWS.get(op.kind) and all(
-        tensor is None or tensor.constant for tensor in op.inputs[1:]
-    )
+    if output.shape[1] < 2 or 1 in rule.positional(op) or op.kind == "RESHAPE":
+        return False  # a RESHAPE is free as it is
+    (own,) = rule.reads(op)
+    if not read or not _moves_rows_only(op, own):
+        return False
+    if not isinstance(getattr(op.attributes, "padding", Padding()), Padding):
+        return False
+    try:  # attributes that tell of rows do not fit fewer of them
+        return all(rule.infer_shapes(band.op) == [band.op.output.shape] for band in cut(op, 1))
+    except ModelError:
+        return False
+
+
+def _moves_rows_only(op: Op, own: IndexMap) -> bool:
+    """Return whether rows of all inputs that are computed move alike, and nothing else does."""
+    rows = set()
+    for tensor, reads in zip(op.inputs, own.inputs, strict=True):
+        computed = tensor is not None and not tensor.constant
+        if computed and reads:
+            rows.add(reads[1])
+        for axis, read in enumerate(reads or ()):
+            step = read.step(1)
+            if step != 0 and not (computed and axis == 1 and step is not None and step > 0):
+                return False
+            if not computed and 1 in read.loops():
+                return False
+    return len(rows) == 1 and all(isinstance(read, Index) and read.step(1) for read in rows)
 
 
 def cut(op: Op, rows: int) -> list[Band]:
-    """The bands of a layer that `can_be_cut`, from the top.
+    """Return the bands of a layer that `can_be_cut`, from the top.
 
     Args:
         rows: of the output, of each but the last.
 
     Returns:
-        Empty where a band would see nothing but padding.
+        Empty where a band would see nothing but padding, or some that no attribute tells of.
     """
-    window, height = _window(op), op.output.shape[1]
+    height, (own,) = op.output.shape[1], definition(op.kind).reads(op)
+    position = next(n for n, t in enumerate(op.inputs) if t is not None and not t.constant)
+    (_, window, *_), source = own.inputs[position] or (), op.input(position)
+    assert isinstance(window, Index)
     made: dict[tuple[int, ...], Op] = {}
     found = []
     for first in range(0, height, rows):
         count = min(rows, height - first)
-        start, end = window.rows(first, count)
-        top, bottom = max(0, -start), max(0, end - op.input(0).shape[1])
-        start, end = start + top, end - bottom
-        if end <= start:
+        box = tuple((0, extent) for extent in op.output.shape)
+        start, last = window.bounds(own.ranges((box[0], (first, first + count), *box[2:])))
+        top, bottom = max(0, -start), max(0, last + 1 - source.shape[1])
+        start, end = start + top, last + 1 - bottom
+        if end <= start or ((top or bottom) and not hasattr(op.attributes, "padding")):
             return []
         form = (count, end - start, top, bottom)
         if form not in made:
             made[form] = _on_slices(op, *form)
         found.append(_band(op, made[form], first, start))
     return found
-
-
-def _window(op: Op) -> _Window:
-    if op.kind in _POINTWISE:
-        return _Window()
-    how: Any = op.attributes
-    if isinstance(how, Pool2D):
-        return _Window(how.filter[0], how.stride[0], 1, how.padding.top)
-    return _Window(op.input(1).shape[1], how.stride[0], how.dilation[0], how.padding.top)
 
 
 def _on_slices(op: Op, rows: int, in_rows: int, top: int, bottom: int) -> Op:
@@ -114,7 +111,7 @@ def _on_slices(op: Op, rows: int, in_rows: int, top: int, bottom: int) -> Op:
         else:
             inputs.append(made.setdefault(id(tensor), _slice(tensor, in_rows)))
     attributes = op.attributes
-    if op.kind not in _POINTWISE:
+    if hasattr(attributes, "padding"):
         padding = replace(attributes.padding, top=top, bottom=bottom)
         attributes = replace(attributes, padding=padding)
     return replace(op, inputs=inputs, outputs=[_slice(op.output, rows)], attributes=attributes)
