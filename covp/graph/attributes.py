@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from enum import Enum
+from typing import Annotated, Literal
 
 Activation = Literal["none", "relu", "relu6", "relu_n1_to_1"]
 Pair = tuple[int, int]
 """(height, width)."""
+
+
+class Role(Enum):
+    """What a field of attributes says of the axes of the data that an operator reads."""
+
+    AXIS = "the number of one"
+    AXES = "the numbers of several, sorted"
+    EACH_AXIS = "an entry for each"
+
+
+Axis = Annotated[int, Role.AXIS]
+Axes = Annotated[tuple[int, ...], Role.AXES]
 
 
 @dataclass(frozen=True)
@@ -87,7 +100,7 @@ class Mean:
             as in TFLite.
     """
 
-    axes: tuple[int, ...] | None
+    axes: Annotated[tuple[int, ...] | None, Role.AXES]
     keep_dims: bool
     nan_counts: bool = field(default=False, repr=False)  # no schedule depends on it
 
@@ -110,7 +123,7 @@ class LeakyRelu:
 class Pad:
     """PAD and PADV2: (before, after) for each axis; the value is stored (quantized) units."""
 
-    paddings: tuple[Pair, ...]
+    paddings: Annotated[tuple[Pair, ...], Role.EACH_AXIS]
     value: float = 0.0
 
 
@@ -118,7 +131,7 @@ class Pad:
 class Concatenation:
     """CONCATENATION along an axis (not negative)."""
 
-    axis: int
+    axis: Axis
     activation: Activation = "none"
 
 
@@ -131,7 +144,7 @@ class JoinedRows(Concatenation):
 class Transpose:
     """TRANSPOSE: output axis i is input axis permutation[i]."""
 
-    permutation: tuple[int, ...]
+    permutation: Annotated[tuple[int, ...], Role.EACH_AXIS]
 
 
 @dataclass(frozen=True)
@@ -143,8 +156,8 @@ class StridedSlice:
     1 that are put between, in ascending order.
     """
 
-    slices: tuple[tuple[int, int | None, int], ...]
-    shrink: tuple[int, ...] = ()
+    slices: Annotated[tuple[tuple[int, int | None, int], ...], Role.EACH_AXIS]
+    shrink: Axes = ()
     new_axes: tuple[int, ...] = ()
 
 
@@ -157,7 +170,7 @@ class RowsOf(StridedSlice):
 class Split:
     """SPLIT into equal parts along an axis (not negative)."""
 
-    axis: int
+    axis: Axis
 
 
 @dataclass(frozen=True)

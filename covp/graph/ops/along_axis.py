@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from covp.errors import ModelError
+from covp.graph.attributes import Axis, Role
 from covp.graph.graph import Op
 from covp.graph.index_map import IndexMap, Space, everything, reduce_axes, rows_of
 from covp.graph.ops.definition import (
@@ -30,7 +32,7 @@ from covp.graph.ops.definition import (
 class ArgMax:
     """Along an axis (not negative); of equal elements the first counts, or the last."""
 
-    axis: int
+    axis: Axis
     keep_dims: bool = False
     last: bool = False
 
@@ -122,7 +124,7 @@ class Cumulative:
         reverse: from the end to the beginning.
     """
 
-    axis: int | None
+    axis: Annotated[int | None, Role.AXIS]
     exclusive: bool = False
     reverse: bool = False
 

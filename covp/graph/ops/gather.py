@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from covp.errors import ModelError
+from covp.graph.attributes import Axis
 from covp.graph.graph import Op
 from covp.graph.index_map import Chosen, IndexMap, Listed, Read, Space
 from covp.graph.ops.definition import (
@@ -43,7 +44,7 @@ class Gather:
             less precision could give; empty where they are none.
     """
 
-    axis: int
+    axis: Axis
     batches: int = 0
     nearby: tuple[int, ...] = ()
 
@@ -59,7 +60,7 @@ class GatherND:
 class GatherElements:
     """GATHER_ELEMENTS: each index replaces the coordinate along one axis (not negative)."""
 
-    axis: int
+    axis: Axis
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Scatter:
         reduction: how an update and what was there become one.
     """
 
-    axis: int = 0
+    axis: Axis = 0
     reduction: Reduction = "none"
 
 
@@ -79,8 +80,8 @@ class Scatter:
 class ReverseSequence:
     """REVERSE_SEQUENCE: the second input has the length of each sequence of the batch."""
 
-    time_axis: int
-    batch_axis: int
+    time_axis: Axis
+    batch_axis: Axis
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from typing import Literal
 import numpy as np
 
 from covp.errors import ModelError
+from covp.graph.attributes import Axis
 from covp.graph.graph import Op
 from covp.graph.index_map import Chosen, IndexMap, Listed, Read, Space
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
@@ -46,7 +47,7 @@ class Interpolate:
         outside: what an index of -1 stands for.
     """
 
-    axis: int
+    axis: Axis
     outside: float = 0.0
 
 

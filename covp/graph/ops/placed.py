@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from covp.errors import ModelError
-from covp.graph.attributes import Pair
+from covp.graph.attributes import Pair, Role
 from covp.graph.graph import Op
 from covp.graph.index_map import Chosen, IndexMap, Listed, Space
 from covp.graph.ops.definition import (
@@ -31,7 +31,7 @@ PadMode = Literal["constant", "reflect", "symmetric", "edge", "wrap"]
 class MirrorPad:
     """MIRROR_PAD: (before, after) for each axis, filled from the tensor itself."""
 
-    paddings: tuple[Pair, ...]
+    paddings: Annotated[tuple[Pair, ...], Role.EACH_AXIS]
     mode: PadMode
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from covp.errors import ModelError
-from covp.graph.attributes import Pair
+from covp.graph.attributes import Axes, Axis, Pair, Role
 from covp.graph.graph import Op
 from covp.graph.index_map import Index, IndexMap, Space, elementwise
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given
@@ -21,7 +21,7 @@ from covp.graph.ops.layout import MOVABLE, split_reads
 class SplitV:
     """SPLIT_V into parts of so many elements along an axis (not negative)."""
 
-    axis: int
+    axis: Axis
     sizes: tuple[int, ...]
 
 
@@ -36,21 +36,21 @@ class Pack:
 class Tile:
     """TILE: copies along each axis."""
 
-    multiples: tuple[int, ...]
+    multiples: Annotated[tuple[int, ...], Role.EACH_AXIS]
 
 
 @dataclass(frozen=True)
 class BroadcastTo:
     """BROADCAST_TO: the shape of the output, with numpy's rules."""
 
-    shape: Shape
+    shape: Annotated[Shape, Role.EACH_AXIS]
 
 
 @dataclass(frozen=True)
 class Reverse:
     """REVERSE_V2 along axes (sorted, not negative)."""
 
-    axes: tuple[int, ...]
+    axes: Axes
 
 
 @dataclass(frozen=True)

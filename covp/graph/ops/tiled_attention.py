@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from covp.errors import ModelError
 from covp.graph.graph import Op, Tensor
 from covp.graph.index_map import Index, IndexMap, Reads, Space
 from covp.graph.ops.definition import (
@@ -158,6 +159,9 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _shape(op: Op) -> list[Shape]:
+    known = {t.shape for part in op.attributes.ops for t in part.inputs if t is not None}
+    if any(tensor is not None and tensor.shape not in known for tensor in op.inputs):
+        raise ModelError("its inputs do not have the shapes of the operators that it stands for")
     return [op.attributes.ops[-1].output.shape]
 
 

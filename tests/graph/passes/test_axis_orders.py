@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import permutations
+
 import numpy as np
 import onnx
 import pytest
@@ -16,12 +19,13 @@ from covp.graph.ops.gather import Gather
 from covp.graph.ops.interpolate import Interpolate
 from covp.graph.ops.placed import MirrorPad
 from covp.graph.ops.rearrange import Reverse, SplitV, Tile
-from covp.graph.passes import run_passes
+from covp.graph.passes import axis_orders, run_passes
 from covp.graph.passes.copy import copy_graph
 from covp.graph.passes.reshapes import merge_reshapes
 from covp.graph.passes.transposes import remove_transposes, reshape_for_transposes
 from covp.graph.reference import run_reference
 from covp.graph.zoo.builder import GraphBuilder
+from tests.graph import every_kind, test_index_maps
 
 AXES = st.integers(0, 3)
 ORDERS = st.sampled_from([(0, 3, 1, 2), (0, 2, 3, 1), (0, 1, 3, 2), (3, 1, 0, 2), (0, 2, 1, 3)])
@@ -144,6 +148,42 @@ def test_transposes_and_reshapes_of_mixed_rank(data):
     for other in (changed, run_passes(graph)):
         for got, theirs in zip(run_reference(other, [x]), wanted, strict=True):
             np.testing.assert_allclose(got, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_layers_of_every_kind():
+    """An operator on permuted inputs gives the permuted output, integers to the bit."""
+    rng, taken = np.random.default_rng(0), set()
+    for op in every_kind.layers():
+        positions = axis_orders.data_positions(op)
+        rank = max((len(op.input(p).shape) for p in positions), default=0)
+        orders = list(permutations(range(rank)))[1:]
+        for number in rng.permutation(len(orders))[:4]:
+            if (change := axis_orders.permute(op, orders[number])) is not None:
+                permuted_is_plain(op, positions, orders[number], change)
+                taken.add(op.kind)
+    assert len(taken) >= 110
+
+
+def permuted_is_plain(op, positions, order, change):
+    inner, inputs, values = list(op.inputs), test_index_maps.drawn(op, 7), []
+    for position, value in enumerate(inputs):
+        if position in positions and (value.size > 1 or value.ndim == len(order)):
+            whole = value.reshape((1,) * (len(order) - value.ndim) + value.shape)
+            value = np.ascontiguousarray(whole.transpose(np.argsort(order)))
+            inner[position] = replace(op.inputs[position], shape=value.shape, data=None)
+        values.append(value)
+    outputs = [
+        replace(t, shape=tuple(t.shape[axis] for axis in np.argsort(change.order)))
+        for t in op.outputs
+    ]
+    changed = replace(op, inputs=inner, outputs=outputs, attributes=change.attributes)
+    plain = test_index_maps.run(op, inputs)
+    for found, wanted in zip(test_index_maps.run(changed, values), plain, strict=True):
+        outer = found.transpose(change.order)
+        if wanted.dtype.kind == "f":
+            np.testing.assert_allclose(outer, wanted, rtol=1e-4, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(outer, wanted, f"{op.kind} {order}", strict=True)
 
 
 def network(channels, line=False):
