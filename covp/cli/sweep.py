@@ -126,7 +126,7 @@ def _progress() -> Iterator[Any]:
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
-    from rich.progress import SweepProgress as Bar
+    from rich.progress import Progress as Bar
 
     columns = BarColumn(), TextColumn("{task.description}")
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
