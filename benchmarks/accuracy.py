@@ -25,7 +25,7 @@ from typing import Any
 
 from covp.chip.cores import find_core, timing_files
 from covp.chip.platform_file.model import ZERO_WAITS
-from covp.graph.rounding_rules import ANY, Oracle, Rule, rules_of
+from covp.graph.rounding_rules import ANY, Oracle, RoundingRule, rules_of
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(__file__).with_name("results")
@@ -243,7 +243,7 @@ def rules(oracle: Oracle) -> str:
     return "\n".join([head, *map(_rule_row, rules_of(oracle))])
 
 
-def _rule_row(rule: Rule) -> str:
+def _rule_row(rule: RoundingRule) -> str:
     allowed = "any number of steps" if rule.steps == ANY else f"{rule.steps:.0f} step"
     if rule.theirs is not None:
         allowed = f"{allowed} from " if rule.steps else ""

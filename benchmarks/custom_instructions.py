@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.virtual import VirtualDevice
 from covp.hardware.custom_instruction import CustomInstruction
 
@@ -72,7 +72,7 @@ DOT = CustomInstruction(
 def _load(device: VirtualDevice) -> dict[str, int]:
     platform = device.platform
     toolchain = get_toolchain("zig", platform.core)
-    objects = toolchain.compile([Source("bench.c", PROGRAM)], flags=("-O2",))
+    objects = toolchain.compile([SourceText("bench.c", PROGRAM)], flags=("-O2",))
     script = (
         f"SECTIONS {{ . = 0x{platform.flash.start:x}; .text : {{ KEEP(*(.text*)) *(.rodata*) }}"
         f" . = 0x{platform.ram.start + platform.stack_bytes:x}; .bss : {{ *(.*bss*) }} }}\n"

@@ -23,7 +23,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from covp.chip.platform_file import Platform, load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.virtual import VirtualDevice
 
 
@@ -225,7 +225,7 @@ def _program(platform: Platform, case: Case, name: str, times: int) -> str:
 
 def _assembled(platform: Platform, text: str) -> tuple[bytes, dict[str, int]]:
     toolchain = get_toolchain("zig", platform.core)
-    objects = toolchain.compile([Source("cases.S", text)])
+    objects = toolchain.compile([SourceText("cases.S", text)])
     base = platform.flash.start
     script = f"ENTRY(start)\nSECTIONS {{ . = {base:#x}; .text : {{ KEEP(*(.text*)) }} }}\n"
     elf = ELFFile(io.BytesIO(toolchain.link(objects, script).read_bytes()))

@@ -30,7 +30,7 @@ from emulation_models import models
 
 from covp.chip.cores import Core
 from covp.chip.platform_file import Platform, load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.machine.engine import open_engine, register_ids
 from covp.device.virtual import VirtualDevice
 from covp.hardware.bus import Memory
@@ -186,7 +186,9 @@ class Binary:
 def build(core: Core, program: str, flash: int, ram: int, leave: str = "") -> Binary:
     start = START[core.architecture].format(top=hex(ram), repeat=REPEATS[program], leave=leave)
     toolchain = get_toolchain("zig", core)
-    objects = toolchain.compile([Source("start.S", start), Source("bench.c", PROGRAMS[program])])
+    objects = toolchain.compile(
+        [SourceText("start.S", start), SourceText("bench.c", PROGRAMS[program])]
+    )
     path = toolchain.link(objects, SCRIPT.format(flash=flash, ram=ram))
     with path.open("rb") as stream:
         elf = ELFFile(stream)
@@ -239,7 +241,7 @@ def qemu(name: str, core: Core, program: str) -> float | None:
         start = START[core.architecture].format(top=hex(ram), repeat=repeat, leave=leave)
         toolchain = get_toolchain("zig", core)
         objects = toolchain.compile(
-            [Source("start.S", start), Source("bench.c", PROGRAMS[program])]
+            [SourceText("start.S", start), SourceText("bench.c", PROGRAMS[program])]
         )
         elf = toolchain.link(objects, SCRIPT.format(flash=flash, ram=ram))
         command = [tool, "-M", machine, "-nographic", "-bios", "none", "-kernel", str(elf)]

@@ -22,7 +22,7 @@ from typing import Any
 from results import table
 
 from covp import load_platform
-from covp.chip.energy.coefficients import Table, microcontrollers, technologies
+from covp.chip.energy.coefficients import CoefficientTable, microcontrollers, technologies
 from covp.chip.energy.core_area import core_areas
 from covp.evaluation import build, recorded_schedules, run
 from covp.evaluation.energy import Energy
@@ -35,7 +35,7 @@ INCONSISTENT = {("v1.1 (c32ef94d)", "STMicroelectronics", "stm32l4r5", "resnet")
 """Its energy run has another rate than its performance run."""
 
 
-def coefficients(tables: Iterable[Table]) -> str:
+def coefficients(tables: Iterable[CoefficientTable]) -> str:
     """Every figure with unit, technology, voltage and source."""
     rows = [
         (

@@ -31,7 +31,7 @@ from quantized_networks import NETWORKS, inputs, quantized
 
 import covp
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.graph.graph import TFLM, Graph
 from covp.graph.onnx import load_onnx, read_onnx
 from covp.graph.passes.copy import copy_graph
@@ -137,7 +137,7 @@ def forbidden_calls(graph: Graph) -> int:
     for file, text in program.sources.items():
         if file.removesuffix(".c") not in inner:
             continue
-        (compiled,) = toolchain.compile([Source(file, text)], flags=("-Os",))
+        (compiled,) = toolchain.compile([SourceText(file, text)], flags=("-Os",))
         table = ELFFile(io.BytesIO(Path(compiled).read_bytes())).get_section_by_name(".symtab")
         assert isinstance(table, SymbolTableSection)
         names = [s.name for s in table.iter_symbols() if s["st_shndx"] == "SHN_UNDEF"]

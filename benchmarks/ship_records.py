@@ -14,16 +14,16 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from covp.building.tune.records import Records, Trial, own_folder, pareto_front
+from covp.building.tune.records import Records, ScheduleTrial, own_folder, pareto_front
 from covp.building.tune.shipped import FOLDER, file_name, read_shipped, write_shipped
 
 
-def fronts(shipped: Path, own: Path) -> dict[str, list[Trial]]:
+def fronts(shipped: Path, own: Path) -> dict[str, list[ScheduleTrial]]:
     """What each file is to hold, for those that have a local trial."""
     local = sorted(own.glob("*.jsonl"))
     touched = {(core, compiler) for _, core, compiler in Records(local).layers()}
     records = Records(local, sorted(shipped.glob("*.jsonl")))
-    files: dict[str, list[Trial]] = defaultdict(list)
+    files: dict[str, list[ScheduleTrial]] = defaultdict(list)
     for layer, core, compiler in dict.fromkeys(records.layers()):
         if (core, compiler) in touched:
             trials = pareto_front(records.trials(layer, core, compiler))

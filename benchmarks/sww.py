@@ -34,7 +34,7 @@ from ai_edge_litert.interpreter import (  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from covp.evaluation import build
-from covp.firmware.mlperf.bench import Bench
+from covp.firmware.mlperf.bench import BoardBench
 from covp.firmware.mlperf.detections import RUNNER_SECONDS, Truth, read_truth, score
 from covp.firmware.mlperf.interface_board import InterfaceBoard
 from covp.firmware.mlperf.log_mel import HOP, log_mel, quantize
@@ -63,7 +63,7 @@ class Heard:
     lines: list[str]
 
 
-def listen(bench: Bench, folder: Path, truth: Truth) -> Heard:
+def listen(bench: BoardBench, folder: Path, truth: Truth) -> Heard:
     """Play one wave to a board."""
     text: list[str] = []
     edges: list[int] = []
@@ -130,13 +130,13 @@ def main() -> int:
     for platform in options.platform or ["cortex-m4", "riscv32"]:
         for form in forms:
             made = build("sww", platform, streaming=form == "streaming")
-            with Bench(made.program, build_wake_word(made)) as bench:
+            with BoardBench(made.program, build_wake_word(made)) as bench:
                 for truth in waves:
                     fine &= row(bench, options.data, truth, form, model)
     return 0 if fine else 1
 
 
-def row(bench: Bench, folder: Path, truth: Truth, form: str, model: Path) -> bool:
+def row(bench: BoardBench, folder: Path, truth: Truth, form: str, model: Path) -> bool:
     """Print one line of the table; whether all is as it should be."""
     heard = listen(bench, folder, truth)
     samples, _ = read_wave(folder / truth.wave)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from covp.base.cache import cache_dir
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.stop import Stop
 from covp.device.timing.trace import cost
 from covp.device.virtual import VirtualDevice
@@ -63,7 +63,7 @@ def assemble(platform_name: str, text: str, base: int | None = None) -> tuple[Pa
     # Labels stay local: to a global one, RISC-V's branches become a branch around a jump.
     body = ".global start"
     toolchain = get_toolchain("zig", platform.core)
-    objects = toolchain.compile([Source("test.S", f"{head}\n{body}\n{text}\n")], flags=("-g",))
+    objects = toolchain.compile([SourceText("test.S", f"{head}\n{body}\n{text}\n")], flags=("-g",))
     base = platform.flash.start if base is None else base
     script = (
         f"ENTRY(start)\nSECTIONS {{ . = 0x{base:x}; .text : {{ KEEP(*(.text*)) }}"

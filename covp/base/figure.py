@@ -1,4 +1,4 @@
-"""`Figure`: what is known of a figure beside its value, as an annotation of its field.
+"""`FigureDescription`: what is known of a figure beside its value, as an annotation of its field.
 
 The annotated structure is the list of figures: what a search can improve, what a constraint can
 limit, titles and units of columns and axes are read from it.
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True)
-class Figure:
+class FigureDescription:
     """A figure of a run or design.
 
     Attributes:
@@ -40,12 +40,12 @@ class Figure:
         return -1.0 if self.better == "more" else 1.0
 
 
-def figures_in(structure: type) -> Mapping[str, Figure]:
+def figures_in(structure: type) -> Mapping[str, FigureDescription]:
     """Return the figures among the fields of a structure by their names, in its order."""
-    found: dict[str, Figure] = {}
+    found: dict[str, FigureDescription] = {}
     for name, hint in get_type_hints(structure, include_extras=True).items():
         for one in _annotations(hint):
-            if isinstance(one, Figure):
+            if isinstance(one, FigureDescription):
                 found[name] = one
     return found
 

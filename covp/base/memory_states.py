@@ -26,7 +26,7 @@ class Forbidden(IntFlag):
 
 
 @dataclass(frozen=True)
-class Finding:
+class ForbiddenAccess:
     """An access that was not allowed, before which the core stopped.
 
     Attributes:

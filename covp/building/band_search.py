@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.building.list_schedule import Cost, Task, list_schedule
+from covp.building.list_schedule import PartCost, PartTask, list_schedule
 from covp.building.part_costs import MeasuredParts, part_sizes, tasks_of
 from covp.codegen.aliases import first_names
 from covp.codegen.bands import Band, can_be_cut, cut
@@ -43,7 +43,7 @@ class BandSearch:
             if len(layer.operators) == 1 and layer.name in ops and can_be_cut(ops[layer.name])
         }
         self._parts: dict[tuple[str, int], tuple[LayerPart, ...]] = {}
-        self._costs: dict[tuple[str, int], list[Cost] | None] = {}
+        self._costs: dict[tuple[str, int], list[PartCost] | None] = {}
         self._measured: set[tuple[str, int]] = set()
         self._overhead: dict[str, float] = {}
         self._known: dict[frozenset[tuple[str, int]], float] = {}
@@ -115,9 +115,9 @@ class BandSearch:
             self._known[key] = float("inf") if many else list_schedule(tasks, fast=True).cycles
         return self._known[key]
 
-    def _tasks(self, rows: Rows) -> list[Task]:
+    def _tasks(self, rows: Rows) -> list[PartTask]:
         parts: list[Sequence[LayerPart]] = []
-        costs: list[Sequence[Cost]] = []
+        costs: list[Sequence[PartCost]] = []
         layers = self._whole.program.layers
         for number, layer in enumerate(layers):
             count = rows.get(layer.name)
@@ -130,7 +130,7 @@ class BandSearch:
                 costs.append(own)
         return tasks_of(parts, [layer.target for layer in layers], costs)
 
-    def _cost_of(self, name: str, rows: int) -> list[Cost] | None:
+    def _cost_of(self, name: str, rows: int) -> list[PartCost] | None:
         """Return the cost of each band of a layer; None where it cannot be cut so."""
         key = name, rows
         if key not in self._costs:
@@ -151,7 +151,7 @@ class BandSearch:
         reads = tuple(piece(tensor) for tensor in inputs)
         return LayerPart(layer.parts[0].functions, reads, (piece(band.op.output),))
 
-    def _estimate(self, number: int, rows: int, bands: Sequence[Band]) -> list[Cost] | None:
+    def _estimate(self, number: int, rows: int, bands: Sequence[Band]) -> list[PartCost] | None:
         layer, (whole,) = self._whole.program.layers[number], self._whole.costs[number]
         sizes = part_sizes(self._parts[layer.name, rows])
         if layer.target != "cpu" and layer.parts[0].is_asynchronous:
@@ -160,15 +160,17 @@ class BandSearch:
                 return None
             return self._of_jobs(number, whole, shares)
         more = self._overhead.get(layer.name, _CALL if _is_pointwise(bands) else _WINDOW)
-        return [Cost(whole.alone * size / sum(sizes) + more) for size in sizes]
+        return [PartCost(whole.alone * size / sum(sizes) + more) for size in sizes]
 
-    def _of_jobs(self, number: int, whole: Cost, shares: Sequence[float]) -> list[Cost]:
+    def _of_jobs(self, number: int, whole: PartCost, shares: Sequence[float]) -> list[PartCost]:
         """Return the costs of bands that are one job each."""
         jobs = self._whole.jobs[number]
         busy = sum(job.timing.cycles for job in jobs)
         before = jobs[0].start if jobs else whole.before
         work = max(0.0, whole.after - _END)
-        return [Cost(before, busy * s, whole.inside, whole.after - work + work * s) for s in shares]
+        return [
+            PartCost(before, busy * s, whole.inside, whole.after - work + work * s) for s in shares
+        ]
 
     def _by_unit(
         self, backend: AcceleratorBackend, op: Op, bands: Sequence[Band]

@@ -22,7 +22,7 @@ from covp.building.schedules import (
     ScheduleSource,
     schedules_of,
 )
-from covp.building.tune.records import Trial
+from covp.building.tune.records import ScheduleTrial
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.generate import generate
 from covp.codegen.program import Program
@@ -38,7 +38,7 @@ Pass = Callable[[Graph], Graph]
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class _RecordedSchedules:
     """Recorded schedules of a build and their use in it.
 
     Attributes:
@@ -48,7 +48,7 @@ class Recorded:
     """
 
     schedules: RecordedSchedules
-    used: tuple[tuple[Op, Trial], ...]
+    used: tuple[tuple[Op, ScheduleTrial], ...]
     again: Callable[[], Build]
 
 
@@ -71,7 +71,7 @@ class Build:
     options: BuildOptions = DEFAULT_BUILD
     schedules: ScheduleSource = UNTUNED
     notes: tuple[str, ...] = ()
-    recorded: Recorded | None = None
+    recorded: _RecordedSchedules | None = None
     overlap: Overlap | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class _Noted:
     """Recorded schedules; each that is taken is noted in ``used``."""
 
     schedules: RecordedSchedules
-    used: list[tuple[Op, Trial]]
+    used: list[tuple[Op, ScheduleTrial]]
 
     def __call__(self, op: Op) -> Schedule | None:
         trial = self.schedules.trial(op)
@@ -205,7 +205,7 @@ def build(
     platform = load_platform(platform)
     if schedules == "recorded":
         schedules = schedules_of(platform, options)
-    used: list[tuple[Op, Trial]] = []
+    used: list[tuple[Op, ScheduleTrial]] = []
     choice = _Noted(schedules, used) if isinstance(schedules, RecordedSchedules) else schedules
     make = partial(
         generate,
@@ -245,7 +245,7 @@ def build(
         again = partial(
             build, program.graph, platform, accelerators, read, schedules=schedules, passes=passes
         )
-        recorded = Recorded(schedules, tuple(used), again)
+        recorded = _RecordedSchedules(schedules, tuple(used), again)
     log_build(program)
     return Build(program, names, options, ScheduleSource.of(used), (), recorded, considered)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from covp.building.list_schedule import Cost
+from covp.building.list_schedule import PartCost
 from covp.building.part_costs import MeasuredParts, jobs_by_part
 from covp.codegen.program import ProgramLayer
 from covp.hardware.job_unit import JobRecord
 
 
-def kept_costs(measured: MeasuredParts, what: Literal["weights", "all"]) -> list[list[Cost]]:
+def kept_costs(measured: MeasuredParts, what: Literal["weights", "all"]) -> list[list[PartCost]]:
     """Return the costs with less traffic: a job's memory time shrinks with its bytes.
 
     Args:
@@ -57,8 +57,8 @@ def _tensor_bytes(
     return kept
 
 
-def _with_less(cost: Cost, job: JobRecord, nbytes: int) -> Cost:
+def _with_less(cost: PartCost, job: JobRecord, nbytes: int) -> PartCost:
     moved = max(job.traffic.nbytes, 1)
     memory = job.timing.memory * max(0, moved - nbytes) / moved
     busy = job.timing.startup + max(job.timing.compute, memory)
-    return Cost(cost.before, busy, cost.inside, cost.after)
+    return PartCost(cost.before, busy, cost.inside, cost.after)

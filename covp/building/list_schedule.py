@@ -16,7 +16,7 @@ from covp.codegen.overlap import Action
 
 
 @dataclass(frozen=True)
-class Cost:
+class PartCost:
     """Cycles of a part.
 
     Attributes:
@@ -38,7 +38,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Task:
+class PartTask:
     """A part to be scheduled.
 
     Attributes:
@@ -51,22 +51,22 @@ class Task:
     layer: int
     part: int
     unit: str
-    cost: Cost
+    cost: PartCost
     needs: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Schedule:
+class CallOrder:
     """The order of the core's calls, and the cycles of all."""
 
     actions: tuple[Action, ...]
     cycles: float
 
 
-Priority = Callable[[Sequence[Task]], list[float]]
+Priority = Callable[[Sequence[PartTask]], list[float]]
 
 
-def list_schedule(tasks: Sequence[Task], copies: int = 1, fast: bool = False) -> Schedule:
+def list_schedule(tasks: Sequence[PartTask], copies: int = 1, fast: bool = False) -> CallOrder:
     """Return the best schedule of a few rules; of equal ones the nearest to the layers' order.
 
     Args:
@@ -81,7 +81,7 @@ def list_schedule(tasks: Sequence[Task], copies: int = 1, fast: bool = False) ->
     return min(found, key=lambda schedule: round(schedule.cycles))
 
 
-def simulate(tasks: Sequence[Task], priority: Sequence[float], copies: int = 1) -> Schedule:
+def simulate(tasks: Sequence[PartTask], priority: Sequence[float], copies: int = 1) -> CallOrder:
     """Return the schedule of ``tasks`` with a ``priority`` for each; the highest comes first.
 
     Args:
@@ -91,16 +91,16 @@ def simulate(tasks: Sequence[Task], priority: Sequence[float], copies: int = 1) 
     return _Run(tasks, priority, copies).schedule()
 
 
-def _in_order(tasks: Sequence[Task]) -> list[float]:
+def _in_order(tasks: Sequence[PartTask]) -> list[float]:
     return [float(-position) for position in range(len(tasks))]
 
 
-def _newest(tasks: Sequence[Task]) -> list[float]:
+def _newest(tasks: Sequence[PartTask]) -> list[float]:
     """Return the last layer whose operands are there first: tensors die soon."""
     return [float(task.layer) - position / len(tasks) for position, task in enumerate(tasks)]
 
 
-def _longest_path(tasks: Sequence[Task]) -> list[float]:
+def _longest_path(tasks: Sequence[PartTask]) -> list[float]:
     """Return the cycles from the begin of a task to the end of the last one that needs it."""
     left = [0.0] * len(tasks)
     for position in reversed(range(len(tasks))):
@@ -113,7 +113,7 @@ def _longest_path(tasks: Sequence[Task]) -> list[float]:
 class _Run:
     """One run of the rule."""
 
-    def __init__(self, tasks: Sequence[Task], priority: Sequence[float], copies: int) -> None:
+    def __init__(self, tasks: Sequence[PartTask], priority: Sequence[float], copies: int) -> None:
         self.tasks, self.priority = tasks, priority
         self.missing = [len(task.needs) for task in tasks]
         self.users: list[list[int]] = [[] for _ in tasks]
@@ -129,7 +129,7 @@ class _Run:
             if not count:
                 self._is_ready(position)
 
-    def schedule(self) -> Schedule:
+    def schedule(self) -> CallOrder:
         """Simulate until nothing is left; return the schedule."""
         while True:
             if self.running and self.running[0][0] <= self.now:
@@ -144,7 +144,7 @@ class _Run:
             elif self.running:
                 self._end()
             else:
-                return Schedule(tuple(self.actions), self.now)
+                return CallOrder(tuple(self.actions), self.now)
 
     def _startable(self) -> str:
         """Return the free unit whose next part is the most important; empty: none."""

@@ -27,7 +27,7 @@ _WORTH = 0.001
 
 
 @dataclass(frozen=True)
-class Alternative:
+class ConsideredSchedule:
     """A schedule that was considered.
 
     Attributes:
@@ -62,7 +62,7 @@ class Overlap:
     promised: int
     chosen: str
     rows: Mapping[str, int] = field(default_factory=dict)
-    alternatives: tuple[Alternative, ...] = ()
+    alternatives: tuple[ConsideredSchedule, ...] = ()
 
     @property
     def hidden(self) -> int:
@@ -88,11 +88,11 @@ def plan_overlap(
     """
     whole = measure_parts(make(OverlapPlan()), toolchain)
     waits = "units are waited for at once"
-    found = [Alternative(waits, whole.cycles, _MEASURED)]
+    found = [ConsideredSchedule(waits, whole.cycles, _MEASURED)]
     if not any(part.is_asynchronous for layer in whole.program.layers for part in layer.parts):
         return None, Overlap(whole.cycles, whole.cycles, waits, {}, tuple(found))
     tried = _tries(whole, make, toolchain)
-    found += [Alternative(_what(m, whole), _cycles(m), _MEASURED) for m, _ in tried]
+    found += [ConsideredSchedule(_what(m, whole), _cycles(m), _MEASURED) for m, _ in tried]
     found += _questions(tried[0][0])
     for measured, rows in tried:
         schedule = list_schedule(measured.tasks())
@@ -155,7 +155,7 @@ def _what(measured: MeasuredParts, whole: MeasuredParts) -> str:
     return f"{len(layers)} layers in {bands} bands each overlap"
 
 
-def _questions(measured: MeasuredParts) -> list[Alternative]:
+def _questions(measured: MeasuredParts) -> list[ConsideredSchedule]:
     """Return what other hardware would gain for the same parts."""
     tasks = measured.tasks()
     units = " and ".join(dict.fromkeys(task.unit for task in tasks if task.unit))
@@ -165,4 +165,4 @@ def _questions(measured: MeasuredParts) -> list[Alternative]:
         (f"the same with weights preloaded in {units}", list_schedule(weights).cycles),
         (f"that, and tensors between its layers kept in {units}", list_schedule(tensors).cycles),
     )
-    return [Alternative(what, round(cycles), _QUESTION) for what, cycles in schedules]
+    return [ConsideredSchedule(what, round(cycles), _QUESTION) for what, cycles in schedules]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from covp.building.list_schedule import Cost, Task
+from covp.building.list_schedule import PartCost, PartTask
 from covp.codegen.program import LayerPart, Piece, Program, ProgramLayer
 from covp.errors import UsageError
 from covp.graph.random_inputs import random_inputs
@@ -28,10 +28,10 @@ class MeasuredParts:
 
     program: Program
     cycles: int
-    costs: list[list[Cost]]
+    costs: list[list[PartCost]]
     jobs: list[list[JobRecord]]
 
-    def tasks(self, costs: Sequence[Sequence[Cost]] | None = None) -> list[Task]:
+    def tasks(self, costs: Sequence[Sequence[PartCost]] | None = None) -> list[PartTask]:
         """Return the tasks of a schedule; ``costs`` replace the measured ones."""
         layers = self.program.layers
         return tasks_of(
@@ -77,7 +77,7 @@ def measure_parts(program: Program, toolchain: str) -> MeasuredParts:
     return MeasuredParts(program, profile.cycles, costs, by_layer)
 
 
-def _costs(entry: LayerProfile, jobs: Sequence[JobRecord], call: float) -> list[Cost]:
+def _costs(entry: LayerProfile, jobs: Sequence[JobRecord], call: float) -> list[PartCost]:
     """Return the costs of the parts of a layer.
 
     Args:
@@ -90,12 +90,12 @@ def _costs(entry: LayerProfile, jobs: Sequence[JobRecord], call: float) -> list[
     if layer.parts[0].is_asynchronous and jobs:
         return _of_jobs(jobs, jobs_by_part(layer, len(jobs)), cycles, call)
     each = call * len(layer.parts[0].functions)
-    return [Cost(cycles * size / sum(sizes) + each) for size in sizes]
+    return [PartCost(cycles * size / sum(sizes) + each) for size in sizes]
 
 
 def _of_jobs(
     jobs: Sequence[JobRecord], counts: Sequence[int], cycles: int, call: float
-) -> list[Cost]:
+) -> list[PartCost]:
     """Return the costs of parts that are jobs: only a part's last job leaves the core time."""
     first = jobs[0].start
     found, start, done = [], 0, 0
@@ -105,7 +105,7 @@ def _of_jobs(
         following = jobs[done].start - first if position + 1 < len(counts) else cycles
         after = max(0, following - last.end)
         inside = max(0, last.timing.cycles - last.waited)
-        found.append(Cost(last.start - start + call, last.timing.cycles, inside, after + call))
+        found.append(PartCost(last.start - start + call, last.timing.cycles, inside, after + call))
         start = following
     return found
 
@@ -134,8 +134,10 @@ def jobs_by_part(layer: ProgramLayer, jobs: int) -> list[int]:
 
 
 def tasks_of(
-    parts: Sequence[Sequence[LayerPart]], targets: Sequence[str], costs: Sequence[Sequence[Cost]]
-) -> list[Task]:
+    parts: Sequence[Sequence[LayerPart]],
+    targets: Sequence[str],
+    costs: Sequence[Sequence[PartCost]],
+) -> list[PartTask]:
     """Return the ``parts`` of layers with what each of them waits for.
 
     Args:
@@ -144,7 +146,7 @@ def tasks_of(
         costs: of each layer's parts.
     """
     written: dict[str, list[tuple[Piece, int]]] = {}
-    found: list[Task] = []
+    found: list[PartTask] = []
     for layer, (own, target) in enumerate(zip(parts, targets, strict=True)):
         for position, part in enumerate(own):
             needs = {
@@ -155,7 +157,7 @@ def tasks_of(
             }
             unit = target if part.is_asynchronous else ""
             cost = costs[layer][position]
-            found.append(Task(layer, position, unit, cost, tuple(sorted(needs))))
+            found.append(PartTask(layer, position, unit, cost, tuple(sorted(needs))))
         start = len(found) - len(own)
         for position, part in enumerate(own):
             for piece in part.writes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Unpack
 
 from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, change_options
-from covp.building.tune.records import Records, Trial, layer_key
+from covp.building.tune.records import Records, ScheduleTrial, layer_key
 from covp.chip.platform_file import Platform
 from covp.codegen.generate import ScheduleChoice
 from covp.codegen.schedule import Schedule
@@ -41,7 +41,7 @@ class RecordedSchedules:
         trial = self.trial(op)
         return None if trial is None else Schedule.parse(trial.schedule)
 
-    def trial(self, op: Op) -> Trial | None:
+    def trial(self, op: Op) -> ScheduleTrial | None:
         """Return the record that an operator's schedule comes from."""
         core, compiler = self.platform.core, self.compiler
         return self.records.find(op, core, compiler, self.options, self.device)
@@ -102,7 +102,7 @@ class ScheduleSource:
     other_weights: int = 0
 
     @staticmethod
-    def of(used: Sequence[tuple[Op, Trial]]) -> ScheduleSource:
+    def of(used: Sequence[tuple[Op, ScheduleTrial]]) -> ScheduleSource:
         """Return the source for operators of a build and the records of their schedules."""
         trials = [trial for _, trial in used]
         return ScheduleSource(

@@ -13,7 +13,7 @@ from covp.cli import options
 from covp.cli.output import echo, print_json, progress
 from covp.cli.tables import print_table
 from covp.errors import UsageError
-from covp.evaluation.calibration.calibrate import Calibration, Row, first_model
+from covp.evaluation.calibration.calibrate import Calibration, CalibrationRow, first_model
 from covp.evaluation.calibration.calibrate import calibrate as fitted
 from covp.runtime.devices import open_device
 
@@ -123,7 +123,7 @@ def _print(found: Calibration, path: Path) -> None:
     echo(f"wrote {path}")
 
 
-def _pairs(rows: Iterable[Row]) -> list[list[object]]:
+def _pairs(rows: Iterable[CalibrationRow]) -> list[list[object]]:
     """Return one row per hazard: where its loop starts with a word, and off one."""
     found: dict[str, list[object]] = {}
     for row in rows:
@@ -150,7 +150,7 @@ def _document(found: Calibration, platform: str, device: str, path: Path) -> dic
     }
 
 
-def _record(row: Row) -> dict[str, Any]:
+def _record(row: CalibrationRow) -> dict[str, Any]:
     return {
         "program": row.name,
         "off_a_word": row.is_skewed,

@@ -15,7 +15,7 @@ from covp.errors import UsageError, printable
 from covp.evaluation.documents import Checked, Run
 from covp.evaluation.regression import (
     FIGURES,
-    Verdict,
+    RunVerdict,
     check_results,
     is_other,
     key_of,
@@ -105,7 +105,7 @@ def check(
     return 0 if passed else 1
 
 
-def _case(verdict: Verdict) -> TestCase:
+def _case(verdict: RunVerdict) -> TestCase:
     run = verdict.now or verdict.before
     assert run is not None
     return TestCase(run.title, "; ".join(verdict.problems), "\n".join(verdict.problems))
@@ -128,7 +128,7 @@ def _read(paths: Sequence[Path]) -> list[Run]:
     return list(found.values())
 
 
-def _markdown(found: Sequence[Verdict]) -> Iterator[str]:
+def _markdown(found: Sequence[RunVerdict]) -> Iterator[str]:
     failed = sum(bool(verdict.problems) for verdict in found)
     yield f"## covp check: {f'{failed} of {len(found)} failed' if failed else 'passed'}"
     yield ""
@@ -148,7 +148,7 @@ def _markdown(found: Sequence[Verdict]) -> Iterator[str]:
     yield from sorted({note for verdict in found for note in _compilers(verdict)})
 
 
-def _compilers(verdict: Verdict) -> Iterator[str]:
+def _compilers(verdict: RunVerdict) -> Iterator[str]:
     if verdict.now and verdict.before and verdict.now.toolchain != verdict.before.toolchain:
         yield (
             f"- the baseline is of {_escape(verdict.before.toolchain)}, the results are of "

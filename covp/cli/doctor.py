@@ -21,7 +21,7 @@ from covp.device.rtl.cores import rtl_packages
 
 
 @dataclass(frozen=True)
-class Finding:
+class _FoundTool:
     """One tool: ``version`` is None where it is missing."""
 
     tool: str
@@ -70,13 +70,13 @@ _TOOLS = (
 _HOST = "--device host: C as a process of yours; no sandbox, it may do all that you may"
 
 
-def _brought() -> Iterator[Finding]:
+def _brought() -> Iterator[_FoundTool]:
     """Yield findings on what other packages bring."""
     for group in GROUPS:
         for each in brought(group).values():
             for one in each:
                 clash = "" if len(each) == 1 else "; several packages bring that name"
-                yield Finding(
+                yield _FoundTool(
                     f"{one.kind} {one.name}", one.package, f"from {one.value}{clash}", "-"
                 )
 
@@ -86,9 +86,9 @@ def _brought() -> Iterator[Finding]:
 def doctor(as_json: bool) -> None:
     """Show what is installed, which features each tool enables and how to get it."""
     findings = [
-        *(Finding(name, _package_version(name), *rest) for name, *rest in _PACKAGES),
-        *(Finding(name, _tool_version(name), *rest) for name, *rest in _TOOLS),
-        Finding("device host", _host(), _HOST, "a machine with Linux on x86-64"),
+        *(_FoundTool(name, _package_version(name), *rest) for name, *rest in _PACKAGES),
+        *(_FoundTool(name, _tool_version(name), *rest) for name, *rest in _TOOLS),
+        _FoundTool("device host", _host(), _HOST, "a machine with Linux on x86-64"),
         *_brought(),
     ]
     if as_json:

@@ -8,7 +8,7 @@ from covp.cli.output import echo
 from covp.cli.provenance import model_note
 from covp.cli.tables import cell, print_table
 from covp.evaluation.comparison import share_text
-from covp.firmware.mlperf.rows import Quality, Row
+from covp.firmware.mlperf.rows import MeasuredPoint, MlperfQuality
 from covp.firmware.mlperf.sweep import LABEL
 
 _TEXTS = ("model", "platform", "accelerators")
@@ -18,7 +18,7 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def print_rows(rows: Sequence[Row]) -> None:
+def print_rows(rows: Sequence[MeasuredPoint]) -> None:
     """Print the label, the table, and the notes on it."""
     echo(LABEL)
     columns = _columns(rows)
@@ -32,7 +32,7 @@ def print_rows(rows: Sequence[Row]) -> None:
         echo(line)
 
 
-def markdown(rows: Sequence[Row]) -> str:
+def markdown(rows: Sequence[MeasuredPoint]) -> str:
     """Return the same as a Markdown document."""
     columns = _columns(rows)
     lines = [
@@ -55,7 +55,7 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|")
 
 
-def _columns(rows: Sequence[Row]) -> list[str]:
+def _columns(rows: Sequence[MeasuredPoint]) -> list[str]:
     """Return all that some row has; accuracies only where samples were given."""
     unwanted = set()
     if not any(row.quality for row in rows):
@@ -65,7 +65,7 @@ def _columns(rows: Sequence[Row]) -> list[str]:
     return [name for name in (*_TEXTS, *_NUMBERS) if name not in unwanted]
 
 
-def _cells(row: Row, columns: Sequence[str]) -> list[object]:
+def _cells(row: MeasuredPoint, columns: Sequence[str]) -> list[object]:
     found: dict[str, object] = dict.fromkeys(columns)
     found |= {
         "model": row.point.graph.name + (" (synthetic)" * _is_synthetic(row)),
@@ -93,22 +93,22 @@ def _shown(value: float | None, factor: float, form: str, unit: str = "") -> str
     return None if value is None else f"{value * factor:{form}}{unit}"
 
 
-def _is_synthetic(row: Row) -> bool:
+def _is_synthetic(row: MeasuredPoint) -> bool:
     return row.point.graph.source == "synthetic"
 
 
-def _value(quality: Quality, value: float) -> str:
+def _value(quality: MlperfQuality, value: float) -> str:
     return f"AUC {value:.3f}" if quality.metric == "AUC" else f"{value:.1%}"
 
 
-def _target(quality: Quality) -> str:
+def _target(quality: MlperfQuality) -> str:
     if quality.target is None:
         return "-"
     verdict = "pass" if quality.meets_target else "below"
     return f"{_value(quality, quality.target)}: {verdict}"
 
 
-def _notes(rows: Sequence[Row]) -> Iterator[str]:
+def _notes(rows: Sequence[MeasuredPoint]) -> Iterator[str]:
     """Yield one line each, for all rows that it is true of."""
     notes: list[str] = []
     for row in rows:
@@ -132,7 +132,7 @@ def _notes(rows: Sequence[Row]) -> Iterator[str]:
     yield from dict.fromkeys(notes)
 
 
-def _samples(row: Row, quality: Quality) -> str:
+def _samples(row: MeasuredPoint, quality: MlperfQuality) -> str:
     assert row.point.task is not None
     where = {"device": "on the emulated core", "reference": "by the reference, the same bits"}
     return (

@@ -21,7 +21,7 @@ from covp.exploration.sweep.api import sweep as run_sweep
 from covp.exploration.sweep.spec import schema as file_schema
 
 if TYPE_CHECKING:
-    from covp.exploration.sweep.status import Progress
+    from covp.exploration.sweep.status import SweepProgress
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -132,7 +132,7 @@ def _progress() -> Iterator[Any]:
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=None)
 
-        def tell(now: Progress) -> None:
+        def tell(now: SweepProgress) -> None:
             finished = now.done + now.failed
             bar.update(task, total=finished + now.left, completed=finished, description=str(now))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from covp.base.request import Objective
-from covp.building.tune.records import Trial, pareto_front
+from covp.building.tune.records import ScheduleTrial, pareto_front
 from covp.building.tune.tuner import LayerResult
 from covp.cli.output import echo
 from covp.cli.tables import operator_cell, print_table
@@ -54,13 +54,13 @@ def print_wrong_outputs(results: list[LayerResult]) -> None:
                 echo(f"OUTPUT DIFFERS: layer {result.op.index}, {trial.schedule}")
 
 
-def spent(trial: Trial) -> int | None:
+def spent(trial: ScheduleTrial) -> int | None:
     """Return the trial's cost in what its device measures: instructions, else cycles, else ns."""
     costs = (trial.instructions, trial.cycles, trial.nanoseconds)
     return next((cost for cost in costs if cost is not None), None)
 
 
-def _unit(trial: Trial) -> str:
+def _unit(trial: ScheduleTrial) -> str:
     if trial.instructions is not None:
         return "instructions"
     return "cycles" if trial.cycles is not None else "ns"

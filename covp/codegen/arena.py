@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from covp.codegen.aliases import ALIASES
 from covp.codegen.layer import Argument, LayerCode, Scratch
-from covp.codegen.planner import ALIGNMENT, Buffer, plan
+from covp.codegen.planner import ALIGNMENT, LiveBuffer, plan
 from covp.codegen.program import ProgramTensor
 from covp.errors import ModelError
 from covp.graph.attributes import JoinedRows, RowsOf
@@ -40,15 +40,17 @@ class ArenaPlan:
         self._around, self._cache_line = around, cache_line
         self.alignment = max(ALIGNMENT, cache_line)
         self._end = 1 + max((last for _, last in around), default=-1)
-        self._buffers: dict[int, Buffer] = {}
+        self._buffers: dict[int, LiveBuffer] = {}
         self._starts: dict[int, int] = {}
         """Of tensors that are a part of their buffer: the byte where they begin."""
         self._joined: set[int] = set()
         """Ids of buffers that several layers write."""
-        self._scratch: dict[int, Buffer] = {}
+        self._scratch: dict[int, LiveBuffer] = {}
         written = {id(t): step for step, layer in enumerate(layers) for t in layer.op.outputs}
         for tensor in (*graph.inputs, *(state.before for state in graph.states)):
-            self._buffers[id(tensor)] = Buffer(tensor.name, tensor.nbytes, 0, 0, ends=self._end - 1)
+            self._buffers[id(tensor)] = LiveBuffer(
+                tensor.name, tensor.nbytes, 0, 0, ends=self._end - 1
+            )
         for op in graph.ops:
             self._allocate(op, layers, written)
         self._keys: dict[int, list[int]] = defaultdict(list)
@@ -82,10 +84,10 @@ class ArenaPlan:
     def _own(self, tensor: Tensor, step: int) -> None:
         self._buffers[id(tensor)] = self._buffer(tensor.name, tensor.nbytes, step)
 
-    def _buffer(self, name: str, nbytes: int, step: int) -> Buffer:
+    def _buffer(self, name: str, nbytes: int, step: int) -> LiveBuffer:
         """One that a layer writes."""
         begins, ends = self._around[step] if self._around else (0, -1)
-        return Buffer(name, nbytes, step, step, begins=begins, ends=ends)
+        return LiveBuffer(name, nbytes, step, step, begins=begins, ends=ends)
 
     def _allocate(self, op: Op, layers: Sequence[LayerCode], written: dict[int, int]) -> None:
         """Allocate a buffer for each output that a layer writes; an alias has its input's."""
@@ -111,7 +113,7 @@ class ArenaPlan:
         """Let the parts of a tensor be written where it lies."""
         parts = [op.input(position) for position in range(len(op.inputs))]
         old = [self._buffers[id(part)] for part in parts]
-        whole = Buffer(
+        whole = LiveBuffer(
             op.output.name,
             op.output.nbytes,
             min(buffer.first for buffer in old),
@@ -138,7 +140,9 @@ class ArenaPlan:
             if under is not None:
                 whole.over = inputs.pop(id(under))
 
-    def _is_free(self, op: Op, whole: Buffer, under: Buffer, layers: Sequence[LayerCode]) -> bool:
+    def _is_free(
+        self, op: Op, whole: LiveBuffer, under: LiveBuffer, layers: Sequence[LayerCode]
+    ) -> bool:
         """Return whether each part is written after what lies there is read for the last time."""
         if not whole.first <= under.last < whole.last or under.nbytes < whole.nbytes:
             return False
@@ -209,7 +213,7 @@ class ArenaPlan:
             ):
                 self._replace(after, before)
 
-    def _read_before(self, layers: Sequence[LayerCode], buffer: Buffer, step: int) -> bool:
+    def _read_before(self, layers: Sequence[LayerCode], buffer: LiveBuffer, step: int) -> bool:
         """Return whether all other layers that read a buffer are over when a layer begins.
 
         In the order of the layers; that of the run function is another one. Where an accelerator
@@ -228,12 +232,12 @@ class ArenaPlan:
                 return False
         return True
 
-    def _reads(self, layer: LayerCode, buffer: Buffer) -> list[Argument]:
+    def _reads(self, layer: LayerCode, buffer: LiveBuffer) -> list[Argument]:
         """Return the arguments of a layer that it reads from a buffer."""
         arguments = layer.arguments.values()
         return [a for a in arguments if self._buffers.get(id(a)) is buffer]
 
-    def _is_in_place(self, layer: LayerCode, source: Buffer, output: Buffer) -> bool:
+    def _is_in_place(self, layer: LayerCode, source: LiveBuffer, output: LiveBuffer) -> bool:
         """Return whether a layer may write its output over all that it reads from a buffer."""
         pairs = [(tensor, layer.op.output) for tensor in layer.in_place]
         allowed = {
@@ -243,7 +247,7 @@ class ArenaPlan:
         }
         return {id(argument) for argument in self._reads(layer, source)} <= allowed
 
-    def _replace(self, old: Buffer, new: Buffer) -> None:
+    def _replace(self, old: LiveBuffer, new: LiveBuffer) -> None:
         """Let everything that is in one buffer be in another."""
         for key in self._keys[id(old)]:
             self._buffers[key] = new

@@ -11,7 +11,7 @@ from covp.chip.cores import Core
 from covp.codegen.c_text import c_comment, c_type
 from covp.codegen.schedule import Schedule
 from covp.errors import ModelError, UsageError
-from covp.graph.arithmetic import Arithmetic, Pattern, Rule
+from covp.graph.arithmetic import Arithmetic, ArithmeticPattern, Rule
 from covp.graph.graph import Op, Tensor
 from covp.graph.user_operators import find_user_operator
 
@@ -181,7 +181,7 @@ class KernelRequest:
 
 Emitter = Callable[[KernelRequest], LayerCode]
 Schedules = Callable[[KernelRequest], list[Schedule]]
-_KERNELS: Registry[tuple[str, Pattern], tuple[Emitter, Schedules]] = Registry(
+_KERNELS: Registry[tuple[str, ArithmeticPattern], tuple[Emitter, Schedules]] = Registry(
     "covp.codegen.kernels"
 )
 USER = "user's"
@@ -206,12 +206,12 @@ def kernel(
         kind: of operator.
         stored: dtypes of its first input.
         schedules: gives the valid schedules of a request, the kernel's own choice first.
-        weights, rule: as of `Pattern`.
+        weights, rule: as of `ArithmeticPattern`.
     """
 
     def register(emitter: Emitter) -> Emitter:
         for dtype in stored:
-            _KERNELS[kind, Pattern(dtype, weights, rule)] = emitter, schedules
+            _KERNELS[kind, ArithmeticPattern(dtype, weights, rule)] = emitter, schedules
         return emitter
 
     return register
@@ -237,7 +237,7 @@ def emit_layer(request: KernelRequest) -> LayerCode:
     op, arithmetic = request.op, request.arithmetic
     found = _find(op.kind, arithmetic)
     if found is None and find_user_operator(op.kind) is not None:
-        found = _KERNELS[USER, Pattern(arithmetic.stored)]
+        found = _KERNELS[USER, ArithmeticPattern(arithmetic.stored)]
     if found is None:
         known = sorted({pattern.stored for kind, pattern in _KERNELS if kind == op.kind})
         hint = f"it exists for {', '.join(known)}" if known else "the operator has none"

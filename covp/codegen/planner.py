@@ -16,7 +16,7 @@ ALIGNMENT = 16
 
 
 @dataclass(eq=False)
-class Buffer:
+class LiveBuffer:
     """Bytes that must not be overwritten from step ``first`` to step ``last``, both included.
 
     Where the layers may also run in another order, they must not be from its step ``begins`` to
@@ -31,17 +31,17 @@ class Buffer:
     offset: int = -1
     begins: int = 0
     ends: int = -1
-    over: Buffer | None = None
+    over: LiveBuffer | None = None
 
-    def overlaps(self, other: Buffer) -> bool:
+    def overlaps(self, other: LiveBuffer) -> bool:
         """Return whether both are alive at some step, in one order or the other."""
         together = self.first <= other.last and other.first <= self.last
         return together or (self.begins <= other.ends and other.begins <= self.ends)
 
 
-def plan(buffers: Sequence[Buffer], alignment: int = ALIGNMENT) -> int:
+def plan(buffers: Sequence[LiveBuffer], alignment: int = ALIGNMENT) -> int:
     """Set every buffer's offset (a multiple of ``alignment``); returns the bytes of the arena."""
-    orders: list[Callable[[Buffer], tuple[int, int]]] = [
+    orders: list[Callable[[LiveBuffer], tuple[int, int]]] = [
         lambda b: (-b.nbytes, b.first),
         lambda b: (-(b.last - b.first), -b.nbytes),
         lambda b: (b.first, -b.nbytes),
@@ -65,7 +65,7 @@ class _Arena:
         alignment: of their offsets.
     """
 
-    def __init__(self, buffers: Sequence[Buffer], alignment: int) -> None:
+    def __init__(self, buffers: Sequence[LiveBuffer], alignment: int) -> None:
         self._given = sorted(range(len(buffers)), key=lambda i: buffers[i].first)
         """The place of each among the caller's, which decides between equal ones."""
         self.buffers = [buffers[i] for i in self._given]
@@ -86,7 +86,7 @@ class _Arena:
                 self._together[index] = self._together[under] = [under, index]
 
     def place(
-        self, order: Callable[[Buffer], tuple[int, int]], together: bool = True
+        self, order: Callable[[LiveBuffer], tuple[int, int]], together: bool = True
     ) -> tuple[int, _Numbers]:
         """Place the buffers one after the other, each into the lowest gap; total and offsets.
 
@@ -109,7 +109,7 @@ class _Arena:
         return total, offsets
 
     def _alive_with(self, index: int, offsets: _Numbers) -> _Numbers:
-        """Return the buffers that are placed and share a step with one: `Buffer.overlaps`."""
+        """Return the buffers that are placed and share a step with one: `LiveBuffer.overlaps`."""
         first, last = int(self._first[index]), int(self._last[index])
         if self._has_orders:
             low, high = 0, len(offsets)

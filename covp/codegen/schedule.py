@@ -50,7 +50,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Space:
+class KnobSpace:
     """All values of all knobs of one tile; which points are valid depends on the layer."""
 
     tile: str
@@ -62,7 +62,7 @@ class Space:
 
 
 def valid_schedules(
-    spaces: Iterable[Space], default: Schedule, is_valid: Callable[[Schedule], bool]
+    spaces: Iterable[KnobSpace], default: Schedule, is_valid: Callable[[Schedule], bool]
 ) -> list[Schedule]:
     """Return the default, then every other point of the spaces that is valid."""
     points = (point for space in spaces for point in space)

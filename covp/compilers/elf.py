@@ -49,7 +49,7 @@ class _Segment(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Section:
+class ElfSection:
     """A section that occupies target memory; ``data`` is empty for zero-initialised ones.
 
     Attributes:
@@ -109,14 +109,14 @@ class ElfImage:
         self._names = self._headers[names].offset if names < count else len(content)
 
     @cached_property
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[ElfSection]:
         """The sections that occupy target memory, in file order, empty ones left out.
 
         Raises:
             ValueError: one reaches over the end of the file.
         """
         return [
-            Section(
+            ElfSection(
                 self._text(self._names + one.name),
                 one.address,
                 one.size,

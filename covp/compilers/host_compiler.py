@@ -15,7 +15,7 @@ from covp.base import cache
 from covp.base.cache import content_key
 from covp.base.temporary import temporary_folder
 from covp.compilers.compiler_process import failure, run_compiler
-from covp.compilers.toolchain import Source, compiler_environment, zig_binary
+from covp.compilers.toolchain import SourceText, compiler_environment, zig_binary
 from covp.errors import ToolchainError
 
 _CPP = (".cpp", ".cc", ".cxx")
@@ -50,7 +50,7 @@ PLAIN_LIBRARY = HostBinary(
 def compile_for_host(
     name: str,
     what: str,
-    sources: Sequence[Path | Source],
+    sources: Sequence[Path | SourceText],
     kind: HostBinary = LIBRARY,
     *,
     headers: Sequence[Path] = (),
@@ -72,7 +72,7 @@ def compile_for_host(
     Raises:
         ToolchainError: the first error of the compiler or linker, on one line.
     """
-    read = [Source.read(source) if isinstance(source, Path) else source for source in sources]
+    read = [SourceText.read(source) if isinstance(source, Path) else source for source in sources]
     known = [*headers, *(h for folder in include for p in _HEADERS for h in sorted(folder.glob(p)))]
     options = (*kind.compile, *_WARNINGS, *flags, *(f"-I{folder}" for folder in include))
     key = content_key(
@@ -92,7 +92,7 @@ def compile_for_host(
 
 def build_for_host(
     what: str,
-    sources: Sequence[Path | Source],
+    sources: Sequence[Path | SourceText],
     kind: HostBinary = LIBRARY,
     *,
     include: Sequence[Path] = (),
@@ -107,7 +107,7 @@ def build_for_host(
     Raises:
         ToolchainError: the first error of the compiler or linker, on one line.
     """
-    read = [Source.read(source) if isinstance(source, Path) else source for source in sources]
+    read = [SourceText.read(source) if isinstance(source, Path) else source for source in sources]
     options = (*kind.compile, *_WARNINGS, *flags, *(f"-I{folder}" for folder in include))
     with temporary_folder("host") as folder, _Progress(what, len(read)) as progress:
         return _Build(Path(folder), what, options, progress).binary(read, kind.link, objects)
@@ -152,7 +152,7 @@ class _Build:
         self.progress = progress
 
     def binary(
-        self, sources: Sequence[Source], link: Sequence[str], given: Sequence[Path]
+        self, sources: Sequence[SourceText], link: Sequence[str], given: Sequence[Path]
     ) -> bytes:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = [*pool.map(self._object, range(len(sources)), sources), *given]
@@ -162,7 +162,7 @@ class _Build:
         self._run(language, ["-O2", *link, *map(str, objects), "-o", str(made)])
         return made.read_bytes()
 
-    def _object(self, index: int, source: Source) -> Path:
+    def _object(self, index: int, source: SourceText) -> Path:
         path = source.path
         if path is None:
             path = self.folder / f"{index}" / source.name

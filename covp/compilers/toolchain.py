@@ -75,7 +75,7 @@ def compiler_environment(folder: Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceText:
     """A C or assembly file.
 
     Attributes:
@@ -89,7 +89,7 @@ class Source:
     path: Path | None = None
 
     @classmethod
-    def read(cls, path: Path) -> Source:
+    def read(cls, path: Path) -> SourceText:
         """Return the file at ``path``. Raises UsageError when it cannot be read."""
         try:
             return cls(path.name, read_file(path).decode(), path.resolve())
@@ -97,9 +97,11 @@ class Source:
             raise UsageError(f"cannot be read as C source: {error}", where=path) from None
 
 
-def split_sources(files: Mapping[str, str]) -> tuple[list[Source], dict[str, str]]:
+def split_sources(files: Mapping[str, str]) -> tuple[list[SourceText], dict[str, str]]:
     """Return the files that are compiled (``.c``, ``.S``) and those that are included (``.h``)."""
-    sources = [Source(name, text) for name, text in files.items() if name.endswith((".c", ".S"))]
+    sources = [
+        SourceText(name, text) for name, text in files.items() if name.endswith((".c", ".S"))
+    ]
     return sources, {name: text for name, text in files.items() if name.endswith(".h")}
 
 
@@ -168,7 +170,7 @@ class Toolchain:
 
     def compile(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[SourceText],
         headers: Mapping[str, str] | None = None,
         include: Sequence[Path] = (),
         flags: Sequence[str] = (),
@@ -190,7 +192,7 @@ class Toolchain:
         given = dict(sorted((headers or {}).items()))
         seen = {id(source): _headers_of(source, given, flags) for source in sources}
 
-        def one(source: Source) -> Path:
+        def one(source: SourceText) -> Path:
             return self._compile_one(source, seen[id(source)], include, flags)
 
         ready = [self._cached_object(s, seen[id(s)], include, flags) for s in sources]
@@ -235,7 +237,7 @@ class Toolchain:
 
     def _key(
         self,
-        source: Source,
+        source: SourceText,
         headers: Mapping[str, str],
         include: Sequence[Path],
         flags: Sequence[str],
@@ -248,7 +250,7 @@ class Toolchain:
 
     def _cached_object(
         self,
-        source: Source,
+        source: SourceText,
         headers: Mapping[str, str],
         include: Sequence[Path],
         flags: Sequence[str],
@@ -264,7 +266,7 @@ class Toolchain:
 
     def _compile_one(
         self,
-        source: Source,
+        source: SourceText,
         headers: Mapping[str, str],
         include: Sequence[Path],
         flags: Sequence[str],
@@ -288,7 +290,7 @@ class Toolchain:
         cache.store("objects", f"{key}.json", json.dumps(record).encode())
         return out
 
-    def _unpack(self, source: Source, headers: Mapping[str, str], key: str) -> Path:
+    def _unpack(self, source: SourceText, headers: Mapping[str, str], key: str) -> Path:
         """Return the folder of generated files: in the cache, where a debugger finds them."""
         work = cache_dir("sources") / key
         work.mkdir(exist_ok=True)
@@ -522,7 +524,9 @@ _versions: dict[str, str] = {}
 cache.stored.append(cache_upkeep.Evictor())
 
 
-def _headers_of(source: Source, headers: Mapping[str, str], flags: Sequence[str]) -> dict[str, str]:
+def _headers_of(
+    source: SourceText, headers: Mapping[str, str], flags: Sequence[str]
+) -> dict[str, str]:
     """Return the generated headers that a source may include: all that it, they or flags mention.
 
     Its object is then the same beside other headers. A file on disk may include others that do.

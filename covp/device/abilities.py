@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from covp.base.memory_states import Finding, Forbidden
+    from covp.base.memory_states import Forbidden, ForbiddenAccess
     from covp.chip.platform_file.caches import GhostCache
     from covp.device.board import Board
     from covp.device.machine.emulated_core import EmulatedCore
@@ -75,7 +75,7 @@ class CountsTraffic(Protocol):
         ...
 
 
-class Recording(AbstractContextManager[object], Protocol):
+class WaveRecording(AbstractContextManager[object], Protocol):
     """A context whose executions are recorded; its file is written as a whole, or not at all."""
 
     @property
@@ -87,7 +87,7 @@ class Recording(AbstractContextManager[object], Protocol):
 class RecordsWaves(Protocol):
     """A device that writes the core's signals to a file."""
 
-    def recording(self, wave: Wave, phase: int | None = None) -> Recording:
+    def recording(self, wave: Wave, phase: int | None = None) -> WaveRecording:
         """Return a context in which executions are recorded, with the same cycles as without.
 
         A program that faults leaves its cycles up to there.
@@ -255,7 +255,7 @@ class MemoryStates(Protocol):
 class ChecksMemory(Protocol):
     """A device that sees every load and store, and can stop before forbidden ones."""
 
-    def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> MemoryStates:
+    def check_memory(self, explain: Callable[[ForbiddenAccess], DeviceFault]) -> MemoryStates:
         """Check from now on; before anything was executed.
 
         Args:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from covp.device.machine.counter import Counter
 from covp.device.machine.native_counter import ALL_CAUSES
-from covp.device.phase_count import CORE, FunctionCount, Moved, PhaseCount, Traffic
+from covp.device.phase_count import CORE, FunctionCount, MovedBytes, PhaseCount, Traffic
 from covp.hardware.traffic import TrafficEntry, TrafficLedger
 
 
@@ -37,15 +37,15 @@ class CountedTraffic:
 
     def by_phase(self) -> list[Traffic]:
         """Return the same as objects."""
-        found: list[dict[str, dict[str, Moved]]] = [
-            {CORE: {name: Moved(*row) for name, row in zip(self.memories, rows, strict=True)}}
+        found: list[dict[str, dict[str, MovedBytes]]] = [
+            {CORE: {name: MovedBytes(*row) for name, row in zip(self.memories, rows, strict=True)}}
             for rows in self.core.tolist()
         ]
         for (phase, master, memory, is_write), size in self.others.items():
             if size:
                 own = found[phase].setdefault(master, {})
-                moved = Moved(written=size) if is_write else Moved(read=size)
-                own[memory] = own.get(memory, Moved()) + moved
+                moved = MovedBytes(written=size) if is_write else MovedBytes(read=size)
+                own[memory] = own.get(memory, MovedBytes()) + moved
         return list(found)
 
 

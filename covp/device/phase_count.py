@@ -11,7 +11,7 @@ Causes = Mapping[str, int]
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedBytes:
     """The bytes that a bus master moved from and to one memory: exact.
 
     Attributes:
@@ -23,15 +23,15 @@ class Moved:
     written: int = 0
     fetched: int = 0
 
-    def __add__(self, other: Moved) -> Moved:
-        return Moved(
+    def __add__(self, other: MovedBytes) -> MovedBytes:
+        return MovedBytes(
             self.read + other.read, self.written + other.written, self.fetched + other.fetched
         )
 
 
 CORE = "core"
 """The name of the core as a bus master."""
-Traffic = Mapping[str, Mapping[str, Moved]]
+Traffic = Mapping[str, Mapping[str, MovedBytes]]
 """Bytes moved by name of the bus master, `CORE` first, and of the memory."""
 
 
@@ -98,14 +98,14 @@ def add_causes(parts: Iterable[Causes | None]) -> Causes | None:
 
 def add_traffic(parts: Iterable[Traffic | None]) -> Traffic | None:
     """Return the bytes of all ``parts`` together; None where one of them is not known."""
-    total: dict[str, dict[str, Moved]] = {}
+    total: dict[str, dict[str, MovedBytes]] = {}
     for part in parts:
         if part is None:
             return None
         for master, memories in part.items():
             own = total.setdefault(master, {})
             for memory, moved in memories.items():
-                own[memory] = own.get(memory, Moved()) + moved
+                own[memory] = own.get(memory, MovedBytes()) + moved
     return total
 
 

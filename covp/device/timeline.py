@@ -71,7 +71,7 @@ class Transfer(NamedTuple):
     size: int
 
 
-class Place(NamedTuple):
+class PeripheralPlace(NamedTuple):
     """A peripheral on the bus.
 
     Attributes:
@@ -115,7 +115,7 @@ class TimelineLog:
     phase: int
     marks: Marks
     functions: Sequence[str]
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, PeripheralPlace] = field(default_factory=dict)
     stalls: Sequence[Stall] = ()
     accesses: Sequence[Access] = ()
     changes: Sequence[LineChange] = ()

@@ -17,7 +17,7 @@ from covp.device.timeline import (
     Handling,
     JobSpan,
     LineChange,
-    Place,
+    PeripheralPlace,
     Stall,
     TimelineLog,
     Transfer,
@@ -107,7 +107,7 @@ class TimelineRecorder(Observer):
             self._marks.end(),
             self._names(),
             {
-                name: Place(base, model.registers, model.interrupt.number)
+                name: PeripheralPlace(base, model.registers, model.interrupt.number)
                 for name, (base, model) in self._board.peripherals.items()
             },
             self._stalls,

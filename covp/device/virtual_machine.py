@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from unicorn.unicorn_py3.unicorn import Uc
 
-from covp.base.memory_states import Finding
+from covp.base.memory_states import ForbiddenAccess
 from covp.chip.platform_file import Platform
 from covp.chip.platform_file.caches import GhostCache
 from covp.compilers.symbols import Symbols
@@ -299,7 +299,7 @@ class VirtualMachine:
 
     # -- checks of memory ---------------------------------------------------------------------
 
-    def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> MemoryStates:
+    def check_memory(self, explain: Callable[[ForbiddenAccess], DeviceFault]) -> MemoryStates:
         """Check accesses to memory from now on; see `ChecksMemory.check_memory`."""
         self.board.check_open()
         return self.core.check_memory(explain)

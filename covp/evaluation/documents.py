@@ -24,7 +24,7 @@ from covp.base.document import (
     Seconds,
     unit,
 )
-from covp.building.overlap import Alternative as Schedule
+from covp.building.overlap import ConsideredSchedule as Schedule
 from covp.building.schedules import ScheduleSource
 from covp.codegen.lifetimes import ArenaTensor
 from covp.device.stop import Source
@@ -535,7 +535,7 @@ class OriginRun(msgspec.Struct, frozen=True, kw_only=True):
     ubsan: bool
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class OriginRecord(msgspec.Struct, frozen=True, kw_only=True):
     """All that the figures depend on.
 
     Attributes:
@@ -665,7 +665,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="co
     between: CostRecord = CostRecord()
     outputs: list[OutputRecord] = []
     data: DataRecord | None = None
-    origin: Origin | None = None
+    origin: OriginRecord | None = None
     refusals: list[RefusalRecord] | msgspec.UnsetType = msgspec.UNSET
     alternatives: list[Placed] | msgspec.UnsetType = msgspec.UNSET
 

@@ -21,13 +21,13 @@ from covp.chip.platform_file import Platform, load_platform, platform_names
 from covp.compilers.toolchain import get_toolchain
 from covp.evaluation.check import Check
 from covp.evaluation.documents import (
-    Origin,
     OriginAccelerator,
     OriginCompiler,
     OriginCovp,
     OriginInputs,
     OriginModel,
     OriginPlatform,
+    OriginRecord,
     OriginRun,
 )
 from covp.evaluation.sample import Sample
@@ -35,7 +35,7 @@ from covp.evaluation.sample import Sample
 _FILE = re.compile(r"(?:\w+=)?(.+\.py)(?::|$)")
 
 
-def origin(made: Build, sample: Sample, compiler: str, device: str, check: Check) -> Origin:
+def origin(made: Build, sample: Sample, compiler: str, device: str, check: Check) -> OriginRecord:
     """Return what a run's figures depend on.
 
     Args:
@@ -47,7 +47,7 @@ def origin(made: Build, sample: Sample, compiler: str, device: str, check: Check
     """
     flags = (*get_toolchain(made.toolchain, made.platform.core).driver().compile_flags,)
     schedules = [(layer.index, layer.target, layer.schedule) for layer in made.program.layers]
-    return Origin(
+    return OriginRecord(
         covp=OriginCovp(version=version("covp"), commit=commit()),
         model=_model(made),
         platform=_platform(made.platform),

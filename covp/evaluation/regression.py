@@ -55,7 +55,7 @@ def _compared(run: Run) -> tuple[object, ...]:
     return run.toolchain, run.matches_reference is not False, figures
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class RunVerdict(msgspec.Struct, frozen=True):
     """The outcome of one run's check.
 
     Attributes:
@@ -106,7 +106,7 @@ def check_results(
     *,
     threshold: float = 0.01,
     budgets: Mapping[str, float] | None = None,
-) -> list[Verdict]:
+) -> list[RunVerdict]:
     """Compare runs with those of a baseline, and with budgets.
 
     Args:
@@ -121,13 +121,13 @@ def check_results(
     """
     earlier = {key_of(run): run for run in baseline}
     found = [
-        Verdict(run, before, _problems(run, before, threshold, budgets))
+        RunVerdict(run, before, _problems(run, before, threshold, budgets))
         for run in results
         for before in [earlier.get(key_of(run))]
     ]
     keys = {key_of(run) for run in results}
     lost = [run for run in baseline if key_of(run) not in keys]
-    return found + [Verdict(None, run, ("the results do not have it",)) for run in lost]
+    return found + [RunVerdict(None, run, ("the results do not have it",)) for run in lost]
 
 
 def _problems(

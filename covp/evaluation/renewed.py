@@ -17,7 +17,7 @@ from covp.building.tune.keys import layer_key
 from covp.building.tune.measure import ScheduleBench
 from covp.building.tune.records import append_trials, trial_file
 from covp.building.tune.taken_over import remeasure_candidates
-from covp.building.tune.trial import Trial
+from covp.building.tune.trial import ScheduleTrial
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.device.stop import EXACT
@@ -60,7 +60,7 @@ def renewed(result: Evaluation) -> Build | None:
     return replace(recorded.again(), notes=tuple(lost)) if lost else None
 
 
-def _is_aged(op: Op, trial: Trial, spent: int | None, chosen: RecordedSchedules) -> bool:
+def _is_aged(op: Op, trial: ScheduleTrial, spent: int | None, chosen: RecordedSchedules) -> bool:
     """Return whether a layer's record does not hold here, or is of another compiler.
 
     The cost of a schedule that was tuned for other weights depends on them: nothing to compare.

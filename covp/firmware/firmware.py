@@ -9,7 +9,7 @@ from covp.chip.platform_file import Platform
 from covp.compilers.toolchain import runtime_dir
 from covp.errors import PlatformError, near_misses
 from covp.firmware.library import Library
-from covp.runtime.placement import Placement
+from covp.runtime.placement import MemoryPlacement
 from covp.runtime.standalone import standalone_script, start_sources
 
 _RUNTIME = ("memory.c", "workspace.c", "workspace.h")
@@ -81,7 +81,7 @@ _FRAMES = Template("""\
         status = wrong;""")
 
 
-def firmware_files(library: Library, placement: Placement) -> Mapping[str, str]:
+def firmware_files(library: Library, placement: MemoryPlacement) -> Mapping[str, str]:
     """Return the files beside a library and its self-test: name to text.
 
     ``linker.ld`` puts every section into the region where a simulation has it.

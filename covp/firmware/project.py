@@ -14,7 +14,7 @@ from covp.firmware.firmware import firmware_files
 from covp.firmware.frames import Frame, golden_frames
 from covp.firmware.library import Library
 from covp.firmware.selftest import sample_files
-from covp.runtime.placement import Placement
+from covp.runtime.placement import MemoryPlacement
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +86,13 @@ class Project:
         return get_toolchain(self.simulated.build.toolchain, self.program.platform.core)
 
     @cached_property
-    def placement(self) -> Placement:
+    def placement(self) -> MemoryPlacement:
         """Placement of the program in memory, as in a simulation.
 
         Raises:
             CapacityError: it does not fit the platform, with what may help.
         """
-        return Placement.of(self.program, self.toolchain)
+        return MemoryPlacement.of(self.program, self.toolchain)
 
     @cached_property
     def sample(self) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """`Arithmetic`: how an operator computes, found once: what it stores and how sums are rounded.
 
 The one place that knows which rule an operator follows. References round by `Arithmetic.finish`
-and `by_rule`, kernels are registered for a `Pattern` of arithmetics, and
+and `by_rule`, kernels are registered for an `ArithmeticPattern` of arithmetics, and
 `covp.codegen.kernels.requantize.finisher` has the rules in C.
 """
 
@@ -31,7 +31,7 @@ _OWNERS = {"tflm": "TFLite Micro's", "litert": "LiteRT's", "onnxruntime": "onnxr
 
 
 @dataclass(frozen=True)
-class Pattern:
+class ArithmeticPattern:
     """The arithmetics that a kernel is for.
 
     Attributes:
@@ -103,13 +103,13 @@ class Arithmetic:
         """True if sums have 64 bits."""
         return self.rule == "reduced"
 
-    def patterns(self) -> Iterator[Pattern]:
+    def patterns(self) -> Iterator[ArithmeticPattern]:
         """Yield the patterns that fit, the narrowest first."""
         if self.stored == "int8" and self.weights == "int4":
-            yield Pattern(self.stored, weights="int4")
+            yield ArithmeticPattern(self.stored, weights="int4")
         if self.rule in ("half even", "wraps"):
-            yield Pattern(self.stored, rule=self.rule)
-        yield Pattern(self.stored)
+            yield ArithmeticPattern(self.stored, rule=self.rule)
+        yield ArithmeticPattern(self.stored)
 
     def scaling(
         self,

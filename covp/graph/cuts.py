@@ -24,7 +24,7 @@ _POINTWISE = frozenset(
 
 
 @dataclass(frozen=True)
-class Window:
+class RowWindow:
     """The vertical side of a window: rows, from row to row of the output, and padding above."""
 
     height: int = 1
@@ -55,14 +55,14 @@ def can_be_cut(op: Op) -> bool:
     )
 
 
-def window_of(op: Op) -> Window:
+def window_of(op: Op) -> RowWindow:
     """Return the window of an operator that `can_be_cut`."""
     if op.kind in _POINTWISE:
-        return Window()
+        return RowWindow()
     how: Any = op.attributes
     if isinstance(how, Pool2D):
-        return Window(how.filter[0], how.stride[0], 1, how.padding.top)
-    return Window(op.input(1).shape[1], how.stride[0], how.dilation[0], how.padding.top)
+        return RowWindow(how.filter[0], how.stride[0], 1, how.padding.top)
+    return RowWindow(op.input(1).shape[1], how.stride[0], how.dilation[0], how.padding.top)
 
 
 def on_rows(op: Op, inputs: Sequence[Tensor | None], output: Tensor, top: int, bottom: int) -> Op:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from covp.graph.equality import differences
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.definition import definition
-from covp.graph.regions import Region, Regions, as_signed
-from covp.graph.rounding_rules import CLAMPS, DYNAMIC, SUMS, Oracle, Rule, rules_of
+from covp.graph.regions import OperatorRegion, Regions, as_signed
+from covp.graph.rounding_rules import CLAMPS, DYNAMIC, SUMS, Oracle, RoundingRule, rules_of
 
 Array = NDArray[Any]
 _MOST_AXES = 4  # of a Resize; more would take 32 runs and more
@@ -45,7 +45,7 @@ class Deviation:
     steps: float
     is_float: bool
     example: tuple[tuple[int, ...], float, float]
-    rule: Rule | None
+    rule: RoundingRule | None
 
     def __str__(self) -> str:
         index, got, wanted = self.example
@@ -110,11 +110,11 @@ def deviations(
 
 
 def compare(
-    region: Region,
-    source: Region,
+    region: OperatorRegion,
+    source: OperatorRegion,
     values: Mapping[str, Array],
     wanted: Array,
-    rules: Iterable[Rule],
+    rules: Iterable[RoundingRule],
     dynamic: bool = False,
 ) -> Iterator[Deviation]:
     """Yield the deviation of a region, if there is one.
@@ -156,7 +156,7 @@ def compare(
     )
 
 
-def _telling_kinds(source: Region) -> frozenset[str]:
+def _telling_kinds(source: OperatorRegion) -> frozenset[str]:
     """Return the kinds of a region's operators without clamps that the result's range implies.
 
     onnxruntime drops those before it looks for patterns: see `quantized_values.is_fused`.
@@ -184,7 +184,10 @@ def _keeps(clamp: Op, values: Array) -> bool:
 
 
 def _theirs(
-    rule: Rule, region: Region, values: Mapping[str, Array], found: Mapping[int, Array]
+    rule: RoundingRule,
+    region: OperatorRegion,
+    values: Mapping[str, Array],
+    found: Mapping[int, Array],
 ) -> list[Array]:
     """Return the results that a rule allows the library, where the target is one operator's."""
     op = region.ops[-1]
@@ -196,7 +199,7 @@ def _theirs(
     return [rule.theirs(op, [value for value in given if value is not None])]
 
 
-def _nearby(region: Region, values: Mapping[str, Array]) -> Iterator[Array]:
+def _nearby(region: OperatorRegion, values: Mapping[str, Array]) -> Iterator[Array]:
     """Yield the target with some GATHERs, one for each axis of a Resize, by their other indices."""
     resized = [op for op in region.ops if getattr(op.attributes, "nearby", ())]
     for chosen in product((False, True), repeat=min(len(resized), _MOST_AXES)):
@@ -219,7 +222,7 @@ def _distance(got: Array, wanted: Array) -> float:
     return float(away.max() / max(float(finite), 1e-30)) if np.isfinite(away).all() else math.inf
 
 
-def _exact(source: Region, values: Mapping[str, Array]) -> Array | None:
+def _exact(source: OperatorRegion, values: Mapping[str, Array]) -> Array | None:
     """Return the values that a QUANTIZE rounds, with sums in double precision where known."""
     last = source.ops[-1]
     if last.kind != "QUANTIZE" or last.input(0).dtype != np.float32:

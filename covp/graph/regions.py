@@ -25,7 +25,7 @@ _OFFSET = 128
 
 
 @dataclass(frozen=True, eq=False)
-class Region:
+class OperatorRegion:
     """The operators between known tensors and one that they compute.
 
     Attributes:
@@ -94,7 +94,7 @@ class Regions:
         self._producer = {id(tensor): op for op in graph.ops for tensor in op.outputs}
         self._twins = dict(_twins(graph, known))
 
-    def of(self, target: Tensor, unknown: Container[str] = ()) -> Region:
+    def of(self, target: Tensor, unknown: Container[str] = ()) -> OperatorRegion:
         """Return the region that computes a tensor.
 
         Args:
@@ -117,7 +117,7 @@ class Regions:
                 ops[id(producer)] = producer
                 wanted += [read for read in producer.inputs if read is not None]
         ordered = sorted(ops.values(), key=lambda op: self._position[id(op)])
-        return Region(target, tuple(ordered), tuple(leaves.values()))
+        return OperatorRegion(target, tuple(ordered), tuple(leaves.values()))
 
 
 def _twins(graph: Graph, known: Container[str]) -> Iterator[tuple[int, Tensor]]:
@@ -141,7 +141,9 @@ def _lacks_the_offset(one: Tensor, other: Tensor) -> bool:
     return one.scale == other.scale and one.zero_point + _OFFSET == other.zero_point
 
 
-def align(one: Regions, first: Tensor, other: Regions, second: Tensor) -> tuple[Region, Region]:
+def align(
+    one: Regions, first: Tensor, other: Regions, second: Tensor
+) -> tuple[OperatorRegion, OperatorRegion]:
     """Return the regions of one tensor in two graphs that begin at the same known tensors.
 
     A known tensor that one of them does not read may be computed from those that it does: values
@@ -157,7 +159,7 @@ def align(one: Regions, first: Tensor, other: Regions, second: Tensor) -> tuple[
         unknown |= apart
 
 
-def same_work(one: Region, other: Region) -> bool:
+def same_work(one: OperatorRegion, other: OperatorRegion) -> bool:
     """Return whether regions have the same operators on the same known tensors and constants."""
     if len(one.ops) != len(other.ops):
         return False

@@ -16,8 +16,8 @@ from covp.errors import ModelError
 from covp.graph.deviations import Array, Deviation, compare
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import OPS
-from covp.graph.regions import Region, Regions, align, same_work
-from covp.graph.rounding_rules import Rule
+from covp.graph.regions import OperatorRegion, Regions, align, same_work
+from covp.graph.rounding_rules import RoundingRule
 
 MOST_WORK = 60_000_000
 """Multiply-accumulates and elements that a validation executes; regions beyond are left out."""
@@ -31,7 +31,7 @@ DEFECT = "this is a defect of covp, please report it with the model"
 def wrong_rewrite(
     before: Graph,
     after: Graph,
-    rules: Iterable[Rule] = (),
+    rules: Iterable[RoundingRule] = (),
     names: Container[str] | None = None,
 ) -> Deviation | None:
     """Return the first tensor that two graphs of one model compute differently.
@@ -72,7 +72,7 @@ def demand_same_results(
     before: Graph,
     after: Graph,
     what: str,
-    rules: Iterable[Rule] = (),
+    rules: Iterable[RoundingRule] = (),
     names: Container[str] | None = None,
 ) -> None:
     """Raise ModelError: a rewrite changed results.
@@ -87,7 +87,11 @@ def demand_same_results(
 
 
 def _from_inputs(
-    before: Graph, after: Graph, target: Tensor, shared: dict[str, Tensor], rules: Iterable[Rule]
+    before: Graph,
+    after: Graph,
+    target: Tensor,
+    shared: dict[str, Tensor],
+    rules: Iterable[RoundingRule],
 ) -> bool:
     """Return whether a tensor differs for values of the inputs, too.
 
@@ -114,14 +118,14 @@ def _shared_tensors(before: Graph, after: Graph, names: Container[str] | None) -
     return {name: t for name, t in found.items() if names is None or name in names}
 
 
-def _can_run(region: Region, shared: Container[str]) -> bool:
+def _can_run(region: OperatorRegion, shared: Container[str]) -> bool:
     """Return whether the reference knows a region's operators, and both graphs what it reads."""
     return all(op.kind in OPS for op in region.ops) and all(
         known.name in shared for _, known in region.leaves
     )
 
 
-def _work(region: Region) -> int:
+def _work(region: OperatorRegion) -> int:
     return region.macs + sum(op.output.size for op in region.ops)
 
 
@@ -130,7 +134,10 @@ def _draws() -> list[dict[str, Array]]:
 
 
 def _difference(
-    region: Region, stated: Region, draws: list[dict[str, Array]], rules: Iterable[Rule]
+    region: OperatorRegion,
+    stated: OperatorRegion,
+    draws: list[dict[str, Array]],
+    rules: Iterable[RoundingRule],
 ) -> Deviation | None:
     """Without a rule, for the first values for which there is one."""
     leaves = {tensor.name: tensor for each in (region, stated) for _, tensor in each.leaves}

@@ -25,7 +25,7 @@ LARGE = 2.0**124
 
 
 @dataclass(frozen=True)
-class Rule:
+class RoundingRule:
     """A documented difference from another library's results, and its reason.
 
     Attributes:
@@ -83,7 +83,8 @@ class Rule:
             got, wanted: covp's values and the oracle's.
             tensor: whose values they are.
             exact: real values before they were rounded, where they are known.
-            theirs: other values that `Rule.theirs` or `Rule.nearby` allow, each element of its own.
+            theirs: other values that `RoundingRule.theirs` or `RoundingRule.nearby` allow,
+                each element of its own.
         """
         if wanted.dtype.kind == "f":
             largest = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=0))
@@ -145,100 +146,100 @@ _CLAMPS = "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 CLIP MINIMUM MAXIMUM"
 SUMS, CLAMPS = frozenset(_SUMS.split()), frozenset(_CLAMPS.split())
 ANY = math.inf
 DYNAMIC = "float32 of int8"
-"""Stands for the type of floats in a model whose weights are int8, in `Rule.dtypes`."""
+"""Stands for the type of floats in a model whose weights are int8, in `RoundingRule.dtypes`."""
 
 _BOTH: tuple[Oracle, ...] = ("onnxruntime", "LiteRT")
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[RoundingRule, ...] = (
+    RoundingRule(
         "onnxruntime", "integer sums", f"{_SUMS} MEAN SUM", "int8", 1,
         "integer sums are exact and rounded once; floats are rounded at each addition",
         tie=2.0**-8, beside=f"ADD MUL {_CLAMPS}",
     ),
-    Rule(
+    RoundingRule(
         "onnxruntime", "float sums", _SUMS, "float32", 1,
         "float32 products are added in another order", tie=2.0**-8, share=1e-4,
         beside=f"ADD MUL {_CLAMPS}",
     ),
-    Rule(
+    RoundingRule(
         "onnxruntime", "one factor", "ADD MUL AVERAGE_POOL_2D AVERAGE_POOL", "int8", 1,
         "onnxruntime's own QLinearAdd, QLinearMul and QLinearAveragePool, which it makes of the "
         "pairs by default, join the scales to factors and round ties by them", tie=2.0**-12,
     ),
-    Rule(
+    RoundingRule(
         "onnxruntime", "whole steps", "SOFTMAX", "int8", 1,
         "onnxruntime's own QLinearSoftmax, which it makes of the pairs by default, takes the whole "
         "part of 1 / scale", tie=1.0,
     ),
-    Rule(
+    RoundingRule(
         "onnxruntime", "functions", "LOOKUP_TABLE LOGISTIC TANH EXP ERF GELU ELU SELU MISH",
         "int8", 1, "another library's last bit decides a tie in the table", tie=2.0**-12,
         beside="MUL ADD DIV",
     ),
-    Rule(
+    RoundingRule(
         "onnxruntime", "nearest in float32", "GATHER", "", 0,
         "onnxruntime computes a Resize's places in float32 and may take the other one of two "
         "elements that are as near as that tells; places are in double precision here, as in "
         "ONNX's own reference", nearby=True,
     ),
     *(
-        Rule(
+        RoundingRule(
             oracle, "a NaN among others",
             "REDUCE_MAX REDUCE_MIN MAX_POOL_2D MAX_POOL MAXIMUM MINIMUM HARDMAX", "float32", 0,
             "its place decides there whether it counts; here it does, as in numpy", nan=True,
         )
         for oracle in _BOTH
     ),
-    Rule(
+    RoundingRule(
         "onnxruntime", "no upper limit", "RELU", "float32", 0,
         "a Clip at 0 whose upper limit is missing is a RELU, which keeps infinity; onnxruntime "
         "takes the largest number for the limit", infinite=True,
     ),
-    Rule(
+    RoundingRule(
         "LiteRT", "infinities", "HARD_SWISH DIV SUB ADD MUL MAX_POOL_2D AVERAGE_POOL_2D", "float32",
         0, "LiteRT clamps infinities to the largest number, and HARD_SWISH overflows",
         infinite=True,
     ),
-    Rule(
+    RoundingRule(
         "LiteRT", "rounded twice", "FULLY_CONNECTED", "int8, int16", 1,
         "TFLM rounds a high multiplication, then a shift; LiteRT the whole product, once. Of int16 "
         "TFLM takes 15 bits of the multiplier where the bias is int64 (2 to 20 % of the values "
         "differ), and with one of int32 LiteRT 2.3 rounds twice as well (0 to 1 %)",
     ),
-    Rule(
+    RoundingRule(
         "LiteRT", "beyond 32 bits", "FULLY_CONNECTED", "int16", 1,
         "with a bias of int64 a scaled sum may be beyond 32 bits before it is limited: TFLM wraps "
         "it, LiteRT casts a double, which is undefined in C++", theirs=_cast_to_32_bits,
     ),
-    Rule(
+    RoundingRule(
         "LiteRT", "double precision", "MUL", "int16", 1,
         "TFLM has the factor in double precision, LiteRT in single: 1 of 5,000 values differs",
     ),
-    Rule(
+    RoundingRule(
         "LiteRT", "half written", "SUM", "int16", ANY,
         "LiteRT 2.3 sums bytes and writes one for each value: half of its result is never written, "
         "so nothing bounds it",
     ),
-    Rule(
+    RoundingRule(
         "LiteRT", "sums of bytes", "SUM", "int8", 1,
         "LiteRT's reference kernel of version 2.3 takes int8 for uint8 in what it reads, clamps "
         "and writes: 256 steps more for each negative value", theirs=_sum_of_bytes,
     ),
-    Rule(
+    RoundingRule(
         "LiteRT", "division", "DIV", "int8", 1,
         "a quotient below half a step is 0; LiteRT shifts by 32 bits and more there, which is "
         "undefined in C; it stops at a divisor of 0, where covp gives an end of the range",
         at_zero=True,
     ),
-    Rule(
+    RoundingRule(
         "LiteRT", "fixed point", "LOGISTIC TANH", "int8", 1,
         "TFLM computes in fixed point, LiteRT has a table of the float function",
     ),
-    Rule(
+    RoundingRule(
         "LiteRT", "raw bytes", "CONCATENATION", "int8", 0,
         "covp rescales inputs of other scales; LiteRT refuses such a file or copies the bytes",
         theirs=_raw_bytes,
     ),
-    Rule(
+    RoundingRule(
         "LiteRT", "dynamic range", f"{_SUMS} SVDF UNIDIRECTIONAL_SEQUENCE_LSTM", DYNAMIC, 0,
         "covp has int8 weights under float activations as float32, TFLM rejects them; LiteRT "
         "quantizes activations: 0.1 to 2 % of the results' range were measured",
@@ -247,12 +248,16 @@ RULES: tuple[Rule, ...] = (
 )  # fmt: skip
 """In the order in which they are tried."""
 FUSED = (
-    Rule("covp", "soft maxima", "SOFTMAX", "int8", 1, "see 'whole steps'", 1.0, beside=_CLAMPS),
-    Rule("covp", "ties", "", "", 1, "float32 and integers round a tie each in their way", 2.0**-8),
+    RoundingRule(
+        "covp", "soft maxima", "SOFTMAX", "int8", 1, "see 'whole steps'", 1.0, beside=_CLAMPS
+    ),
+    RoundingRule(
+        "covp", "ties", "", "", 1, "float32 and integers round a tie each in their way", 2.0**-8
+    ),
 )
 """Differences allowed between integer operators and the float operators that they replace."""
 
 
-def rules_of(oracle: Oracle) -> list[Rule]:
+def rules_of(oracle: Oracle) -> list[RoundingRule]:
     """Return the rules that are about a library."""
     return [rule for rule in RULES if rule.oracle == oracle]

@@ -14,7 +14,7 @@ import pytest
 
 from covp.errors import CovpError
 from covp.laboratory.figures import Recorder
-from covp.laboratory.options import Options
+from covp.laboratory.options import LaboratoryOptions
 from covp.laboratory.target import Target
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ NAME = "covp-benches"
 class Benches:
     """The open sessions of this process, one for each target, and what ran on them."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: LaboratoryOptions) -> None:
         self.options = options
         self.recorder = Recorder()
         self._open: dict[Target, Bench] = {}

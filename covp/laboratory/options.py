@@ -20,7 +20,7 @@ DEFAULT_PLATFORM = "riscv32"
 
 
 @dataclass(frozen=True)
-class Options:
+class LaboratoryOptions:
     """The options that the user chose.
 
     Attributes:
@@ -83,10 +83,10 @@ def add_options(parser: pytest.Parser) -> None:
     )
 
 
-def read_options(config: pytest.Config) -> Options:
+def read_options(config: pytest.Config) -> LaboratoryOptions:
     """Read the options of this run. Raises pytest.UsageError with one line."""
     try:
-        options = Options(
+        options = LaboratoryOptions(
             targets=_targets(config.getoption("--covp-platform")),
             sanitize=config.getoption("--covp-sanitize"),
             ubsan=config.getoption("--covp-ubsan"),
@@ -152,7 +152,7 @@ def _percent(text: str) -> float:
     return value
 
 
-def _demand_sense(options: Options) -> None:
+def _demand_sense(options: LaboratoryOptions) -> None:
     if options.update and options.baseline is None:
         raise UsageError("--covp-update: name the file to write with --covp-baseline FILE")
     if options.baseline is not None and options.ubsan:

@@ -18,7 +18,7 @@ from covp.laboratory.baseline import (
     regressions,
 )
 from covp.laboratory.figures import KernelKey, Results
-from covp.laboratory.options import Options
+from covp.laboratory.options import LaboratoryOptions
 
 COVERAGE = "covp_coverage"
 """Of coverage among what a worker of pytest-xdist sends at its end."""
@@ -31,7 +31,7 @@ class Review:
         pytest.UsageError: the baseline cannot be read.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: LaboratoryOptions) -> None:
         self.options = options
         self.results = Results()
         self.before = self._stored()

@@ -9,7 +9,7 @@ from typing import Any
 from covp.report import designs
 from covp.report.figures.parameters import Line, curves, heat_map
 from covp.report.objectives import HARDLY, Objective, Row, shown, values
-from covp.report.page import Figure, Note, Part
+from covp.report.page import Figure, Note, PagePart
 from covp.report.point_columns import certainty
 from covp.report.points import Grid
 from covp.report.sweep_tables import best
@@ -18,7 +18,9 @@ _MOST_MAPS = 6
 _UNITS = {"macs_per_cycle": "MACs a cycle", "bytes_per_cycle": "bytes a cycle"}
 
 
-def answer(rows: Sequence[Row], objectives: Sequence[Objective], limits: str = "") -> list[Part]:
+def answer(
+    rows: Sequence[Row], objectives: Sequence[Objective], limits: str = ""
+) -> list[PagePart]:
     """The best point of each model by the first objective, and what each parameter does to it.
 
     Args:
@@ -29,7 +31,7 @@ def answer(rows: Sequence[Row], objectives: Sequence[Objective], limits: str = "
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
     of_models = [[row for row in rows if row["model"] == model] for model in models]
     sentences = [_sentence(of_one, objectives, limits) for of_one in of_models]
-    parts: list[Part] = [Note(text) for text in sentences if text]
+    parts: list[PagePart] = [Note(text) for text in sentences if text]
     figures = list(_figures(rows, objectives))
     return [*parts, *(figures if len(figures) == 1 else [Grid(figures)] if figures else [])]
 

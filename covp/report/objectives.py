@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.base.figure import Figure
+from covp.base.figure import FigureDescription
 from covp.exploration.sweep.points import FIGURES
 
 Row = Mapping[str, Any]
@@ -27,7 +27,7 @@ class Objective:
     """
 
     name: str
-    figure: Figure
+    figure: FigureDescription
 
     @property
     def title(self) -> str:

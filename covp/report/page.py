@@ -29,11 +29,11 @@ __all__ = [
     "Column",
     "Facts",
     "Figure",
+    "FigureTile",
     "Note",
-    "Part",
+    "PagePart",
     "Section",
     "Table",
-    "Tile",
     "Tiles",
     "write_page",
 ]
@@ -74,7 +74,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Tile:
+class FigureTile:
     """A figure in large type.
 
     Attributes:
@@ -90,9 +90,9 @@ class Tile:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Some `Tile` side by side."""
+    """Some `FigureTile` side by side."""
 
-    tiles: Sequence[Tile]
+    tiles: Sequence[FigureTile]
 
     def html(self) -> str:
         """A list that wraps."""
@@ -136,7 +136,7 @@ class Note:
         return f"<p class={escape(self.kind)}>{escape(self.text)}</p>"
 
 
-class Part(Protocol):
+class PagePart(Protocol):
     """Anything that a section shows: `Figure`, `Table`, `Tiles`, `Facts`, `Note` and others."""
 
     def html(self) -> str:
@@ -153,7 +153,7 @@ class Section:
     """
 
     title: str
-    parts: Sequence[Part] = field(default_factory=tuple)
+    parts: Sequence[PagePart] = field(default_factory=tuple)
 
     @property
     def anchor(self) -> str:

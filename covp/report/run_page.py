@@ -18,7 +18,7 @@ from covp.report.figures.roofline import roofline_figure
 from covp.report.figures.traffic import traffic_figure
 from covp.report.layer_tables import layers_table, work_table
 from covp.report.model_graph import ModelGraph
-from covp.report.page import Facts, Figure, Note, Part, Section, Tile, Tiles, write_page
+from covp.report.page import Facts, Figure, FigureTile, Note, PagePart, Section, Tiles, write_page
 from covp.report.quantities import certainty
 from covp.report.run_tables import (
     arena_table,
@@ -71,11 +71,11 @@ def run_sections(runs: Sequence[Named]) -> list[Section]:
     ]
 
 
-def _numbered(part: Part, number: int) -> Part:
+def _numbered(part: PagePart, number: int) -> PagePart:
     return replace(part, name=f"{number}-{part.name}") if isinstance(part, Figure) else part
 
 
-def _comparison(runs: Sequence[Named]) -> Iterator[Part]:
+def _comparison(runs: Sequence[Named]) -> Iterator[PagePart]:
     figures = (totals_figure(runs), by_layer_figure(runs))
     tables = (totals_table(runs), by_layer_table(runs))
     for figure, table in zip(figures, tables, strict=True):
@@ -86,7 +86,7 @@ def _comparison(runs: Sequence[Named]) -> Iterator[Part]:
 
 
 def _sections(run: Run) -> Iterator[Section]:
-    facts: list[Part] = [_limit(run), _tiles(run), _facts(run)]
+    facts: list[PagePart] = [_limit(run), _tiles(run), _facts(run)]
     yield Section("What ran", [*facts, *_warnings(run), certainty_table(run)])
     if run.data is not None:
         yield Section("Accuracy", [accuracy_table(run.data)])
@@ -120,19 +120,21 @@ def _tiles(run: Run) -> Tiles:
     kind = f"{source.kind} ({source.model})" if source else ""
     tiles = []
     if run.seconds is not None:
-        tiles.append(Tile("time of an inference", time_text(run.seconds), known or "measured"))
+        tiles.append(
+            FigureTile("time of an inference", time_text(run.seconds), known or "measured")
+        )
     if run.cycles is not None:
         detail = kind if known in kind else f"{kind}, {known}"
-        tiles.append(Tile("cycles", f"{run.cycles:,}", detail))
+        tiles.append(FigureTile("cycles", f"{run.cycles:,}", detail))
     if run.instructions is not None:
-        tiles.append(Tile("instructions", f"{run.instructions:,}", "exact"))
+        tiles.append(FigureTile("instructions", f"{run.instructions:,}", "exact"))
     if run.energy_j is not None:
-        tiles.append(Tile("energy", energy_text(run.energy_j), "estimated, see Energy"))
-    tiles.append(Tile("flash", f"{run.memory.flash_bytes:,} B", "as linked"))
+        tiles.append(FigureTile("energy", energy_text(run.energy_j), "estimated, see Energy"))
+    tiles.append(FigureTile("flash", f"{run.memory.flash_bytes:,} B", "as linked"))
     arena = f"arena {run.memory.arena_bytes:,} B"
-    tiles.append(Tile("RAM", f"{run.memory.ram_bytes:,} B", arena))
+    tiles.append(FigureTile("RAM", f"{run.memory.ram_bytes:,} B", arena))
     if run.coverage:
-        tiles.append(Tile("MACs on units", f"{run.coverage:.1%}", "as they report"))
+        tiles.append(FigureTile("MACs on units", f"{run.coverage:.1%}", "as they report"))
     return Tiles(tiles)
 
 
@@ -181,7 +183,7 @@ def _missing(text: str) -> Note:
     return Note(text, "missing")
 
 
-def _layers(run: Run) -> Iterator[Part]:
+def _layers(run: Run) -> Iterator[PagePart]:
     figure = layers_figure(run)
     if figure is not None:
         yield figure
@@ -198,7 +200,7 @@ def _layers(run: Run) -> Iterator[Part]:
     yield work_table(run)
 
 
-def _causes(run: Run) -> Iterator[Part]:
+def _causes(run: Run) -> Iterator[PagePart]:
     figure = causes_figure(run)
     if figure is None or run.cycles_by_cause is None:
         yield _missing(
@@ -209,7 +211,7 @@ def _causes(run: Run) -> Iterator[Part]:
     yield causes_table(run)
 
 
-def _roofline(run: Run) -> Iterator[Part]:
+def _roofline(run: Run) -> Iterator[PagePart]:
     figure = roofline_figure(run)
     if figure is not None:
         yield figure
@@ -219,7 +221,7 @@ def _roofline(run: Run) -> Iterator[Part]:
         yield _missing("No layer has MACs, bytes and cycles.")
 
 
-def _memory(run: Run) -> Iterator[Part]:
+def _memory(run: Run) -> Iterator[PagePart]:
     figure, arena = memory_figure(run), arena_figure(run)
     if figure is None:
         yield _missing(f"There is no memory map: {_AGAIN}.")
@@ -231,7 +233,7 @@ def _memory(run: Run) -> Iterator[Part]:
         yield from (arena, arena_table(run))
 
 
-def _traffic(run: Run) -> Iterator[Part]:
+def _traffic(run: Run) -> Iterator[PagePart]:
     figure = traffic_figure(run)
     if figure is None:
         yield _missing("Bytes were not counted: run with --traffic (--device virtual).")
@@ -239,7 +241,7 @@ def _traffic(run: Run) -> Iterator[Part]:
     yield from (figure, traffic_table(run), traffic_by_layer(run))
 
 
-def _energy(run: Run) -> Iterator[Part]:
+def _energy(run: Run) -> Iterator[PagePart]:
     figure = energy_figure(run)
     if figure is None:
         yield _missing(

@@ -1,4 +1,4 @@
-"""`Change`: two sweeps of the same designs, e.g. of two commits: what became better or worse."""
+"""`SweepChange`: two sweeps of the same designs, as of two commits: what is better or worse."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from covp.report.table import Cell, Column, Table, Value
 
 
 @dataclass(frozen=True)
-class Change:
+class SweepChange:
     """The points of two sweeps, matched by what they are, without regard to versions.
 
     Attributes:
@@ -36,18 +36,18 @@ class Change:
         ]
 
 
-def change(before: Sequence[Row], after: Sequence[Row]) -> Change:
+def change(before: Sequence[Row], after: Sequence[Row]) -> SweepChange:
     """Match the points of two sweeps."""
     old = {designs.identity(row): row for row in before}
     new = {designs.identity(row): row for row in after}
-    return Change(
+    return SweepChange(
         tuple((old[what], row) for what, row in new.items() if what in old),
         tuple(row for what, row in old.items() if what not in new),
         tuple(row for what, row in new.items() if what not in old),
     )
 
 
-def summary(changed: Change, objectives: Sequence[Objective]) -> Table:
+def summary(changed: SweepChange, objectives: Sequence[Objective]) -> Table:
     """Return how many points are better, worse and the same, by model and objective."""
     shown: list[list[Value | Cell]] = []
     for model in dict.fromkeys(str(new["model"]) for _, new in changed.both):
@@ -78,7 +78,7 @@ def summary(changed: Change, objectives: Sequence[Objective]) -> Table:
     return Table("What changed", columns, shown)
 
 
-def listing(changed: Change, objectives: Sequence[Objective], most: int = 500) -> Table:
+def listing(changed: SweepChange, objectives: Sequence[Objective], most: int = 500) -> Table:
     """The pairs that differ, those that changed most first."""
     rows: list[tuple[float, list[Value | Cell]]] = []
     for old, new in changed.differing:

@@ -14,7 +14,7 @@ from covp.report.figures.pareto import pareto
 from covp.report.figures.sensitivity import levels, sensitivity
 from covp.report.memory_bound import memory_bound
 from covp.report.objectives import HARDLY, OBJECTIVES, Objective, Row, hardly_vary, objectives_of
-from covp.report.page import Facts, Figure, Note, Part, Section, Tile, Tiles, write_page
+from covp.report.page import Facts, Figure, FigureTile, Note, PagePart, Section, Tiles, write_page
 from covp.report.point_columns import SWEEP, PointColumn, columns_of
 from covp.report.points import Grid, Points, PointTable
 from covp.report.sweep_change import change, listing, summary
@@ -90,16 +90,16 @@ def _objectives(rows: Sequence[Row], named: Sequence[str]) -> list[Objective]:
     return [one for one in found if any(row.get(one.name) is not None for row in rows)]
 
 
-def _overview(rows: Sequence[Row], columns: Sequence[PointColumn]) -> list[Part]:
+def _overview(rows: Sequence[Row], columns: Sequence[PointColumn]) -> list[PagePart]:
     worked = [row for row in rows if row["status"] == "ok"]
     run = sum(row.get("how") == "run" for row in worked)
     checked = [row["cycles_error"] for row in worked if row.get("cycles_error") is not None]
     error = f"at most ±{100 * max(checked):.2g} %" if checked else "of no timing model known"
     tiles = [
-        Tile("Points", f"{len(rows):,}", f"{len(rows) - len(worked):,} failed"),
-        Tile("Run", f"{run:,}", "emulated instruction by instruction"),
-        Tile("Retimed", f"{len(worked) - run:,}", "from the trace of a run"),
-        Tile("Error of cycles", error, f"{len(worked) - len(checked):,} points unchecked"),
+        FigureTile("Points", f"{len(rows):,}", f"{len(rows) - len(worked):,} failed"),
+        FigureTile("Run", f"{run:,}", "emulated instruction by instruction"),
+        FigureTile("Retimed", f"{len(worked) - run:,}", "from the trace of a run"),
+        FigureTile("Error of cycles", error, f"{len(worked) - len(checked):,} points unchecked"),
     ]
     same = [
         (column.title, _one_level(column))
@@ -119,8 +119,8 @@ def _overview(rows: Sequence[Row], columns: Sequence[PointColumn]) -> list[Part]
     return [Tiles(tiles), Facts(facts), Note(text)]
 
 
-def _warnings(rows: Sequence[Row]) -> list[Part]:
-    parts: list[Part] = []
+def _warnings(rows: Sequence[Row]) -> list[PagePart]:
+    parts: list[PagePart] = []
     random = dict.fromkeys(str(r["model"]) for r in rows if r.get("model_source") == "synthetic")
     if random:
         parts.append(Note(f"The weights of {', '.join(random)} are random.", "warning"))
@@ -139,7 +139,7 @@ def _one_level(column: PointColumn) -> str:
 
 def _designs(
     columns: Sequence[PointColumn], objectives: Sequence[Objective], same: Sequence[Objective]
-) -> list[Part]:
+) -> list[PagePart]:
     """The figures of what varies; what hardly does is named with its values."""
     pairs = default_pairs(objectives)
     figures = [
@@ -156,7 +156,7 @@ def _designs(
         "front. Drag across a figure to choose points: the other figures and the table show these "
         "alone. A double click ends that."
     )
-    parts: list[Part] = [Points(columns)]
+    parts: list[PagePart] = [Points(columns)]
     if figures:
         parts += [Note(note), Grid(figures)]
     if same:
@@ -175,7 +175,7 @@ def _hardly(columns: Sequence[PointColumn], same: Sequence[Objective]) -> str:
     )
 
 
-def _levels(columns: Sequence[PointColumn], objectives: Sequence[Objective]) -> list[Part]:
+def _levels(columns: Sequence[PointColumn], objectives: Sequence[Objective]) -> list[PagePart]:
     """Return the figure of what each value of a parameter brings, where one was varied."""
     varied = [c for c in columns if c.role in ("parameter", "factor") and c.key != "model"]
     if not any(len(c.levels) > 1 for c in varied) or all(one.most for one in objectives):
@@ -203,12 +203,12 @@ def _chosen(sweep: Sweep) -> list[Row]:
     return designs.ordered(chosen)
 
 
-def _answer(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
+def _answer(sweep: Sweep, objectives: Sequence[Objective]) -> list[PagePart]:
     found = answer(_chosen(sweep), objectives, ", ".join(sweep.constraints)) if objectives else []
     return found or [Note("No point has figures and satisfies the constraints.", "warning")]
 
 
-def _best(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
+def _best(sweep: Sweep, objectives: Sequence[Objective]) -> list[PagePart]:
     chosen = _chosen(sweep)
     if not chosen or not objectives:
         return [
@@ -222,7 +222,7 @@ def _best(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
     return [best_designs(chosen, objectives, text), front_designs(chosen, objectives)]
 
 
-def _sensitivity(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
+def _sensitivity(sweep: Sweep, objectives: Sequence[Objective]) -> list[PagePart]:
     found = effects(designs.shortened(sweep.rows), objectives)
     if not found:
         return [Note("Nothing was varied, or nothing changed.", "missing")]
@@ -241,8 +241,8 @@ def _sensitivity(sweep: Sweep, objectives: Sequence[Objective]) -> list[Part]:
     return [Figure("sensitivity", "Which parameter matters most", spec, caption), *notes]
 
 
-def _changes(sweeps: Sequence[Sweep], objectives: Sequence[Objective]) -> list[Part]:
-    parts: list[Part] = []
+def _changes(sweeps: Sequence[Sweep], objectives: Sequence[Objective]) -> list[PagePart]:
+    parts: list[PagePart] = []
     for old, new in pairwise(sweeps):
         before, after = (designs.ordered(designs.shortened(one.rows)) for one in (old, new))
         found = change(before, after)

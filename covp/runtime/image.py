@@ -6,7 +6,7 @@ from pathlib import Path
 
 from covp.chip.platform_file import Platform
 from covp.compilers.elf import global_names
-from covp.compilers.toolchain import Source, Toolchain, runtime_dir
+from covp.compilers.toolchain import SourceText, Toolchain, runtime_dir
 from covp.runtime.linking import ImageMemory, LoadedImage
 
 ENTRY, DONE, QUEUE, RETURN = "covp_enter", "covp_done", "covp_queue", "covp_call_return"
@@ -29,7 +29,7 @@ def place_runtime(
     names = ["task_runner.c", f"enter_{ARCHITECTURE_SUFFIX[platform.core.architecture]}.S"]
     if ubsan:
         names.append("ubsan.S")
-    sources = [Source.read(runtime_dir() / name) for name in names]
+    sources = [SourceText.read(runtime_dir() / name) for name in names]
     objects = toolchain.compile(sources, flags=("-g1",)) + support_objects(toolchain)
     keep = global_names(objects)
     symbols = {STACK_TOP: memory.stack.end}
@@ -38,8 +38,8 @@ def place_runtime(
 
 def support_objects(toolchain: Toolchain) -> list[Path]:
     """Compile workspace allocation and memcpy with its family."""
-    workspace = Source.read(runtime_dir() / "workspace.c")
-    memory = Source.read(runtime_dir() / "memory.c")
+    workspace = SourceText.read(runtime_dir() / "workspace.c")
+    memory = SourceText.read(runtime_dir() / "memory.c")
     plain = ("-g1", *toolchain.plain_loops)
     return [
         *toolchain.compile([workspace], flags=("-g1",)),
@@ -49,7 +49,7 @@ def support_objects(toolchain: Toolchain) -> list[Path]:
 
 def runtime_library(toolchain: Toolchain) -> Path:
     """Build the library of mathematical functions; modules link what they use (cached)."""
-    sources = [Source.read(runtime_dir() / name) for name in ("math.c", "math_elementary.c")]
+    sources = [SourceText.read(runtime_dir() / name) for name in ("math.c", "math_elementary.c")]
     return toolchain.archive(toolchain.compile(sources, flags=("-g1",)))
 
 

@@ -25,7 +25,7 @@ from covp.runtime.linking import (
 
 
 @dataclass(frozen=True)
-class Placement:
+class MemoryPlacement:
     """The memory regions of a program.
 
     Attributes:
@@ -41,14 +41,14 @@ class Placement:
     ram_bytes: int = 0
 
     @staticmethod
-    def first(platform: Platform) -> Placement:
+    def first(platform: Platform) -> MemoryPlacement:
         """Return the placement of all sections in the first region of their kind."""
         flash = dict.fromkeys(FLASH_SECTIONS, platform.flash.name)
         ram = dict.fromkeys(RAM_SECTIONS, platform.ram.name)
-        return Placement({**flash, **ram}, platform.ram.name)
+        return MemoryPlacement({**flash, **ram}, platform.ram.name)
 
     @staticmethod
-    def of(program: Program, toolchain: Toolchain) -> Placement:
+    def of(program: Program, toolchain: Toolchain) -> MemoryPlacement:
         """Return where a session puts a program, which is compiled and linked for that.
 
         Raises:
@@ -59,7 +59,7 @@ class Placement:
         runtime = place_runtime(toolchain, program.platform, memory)
         image = place_program(memory, toolchain, program, runtime_exports(runtime))
         blocks = {name: image.blocks[name] for name in SECTIONS}
-        return Placement(
+        return MemoryPlacement(
             {name: _region(program.platform, block.address) for name, block in blocks.items()},
             _region(program.platform, memory.stack.address),
             image.bytes_in((*FLASH_SECTIONS, ".data")),

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from covp.base.memory_states import Finding, Forbidden
+from covp.base.memory_states import Forbidden, ForbiddenAccess
 from covp.chip.isa import ARCHITECTURES
 from covp.chip.memory_errors import stack_overflow_detail
 from covp.chip.platform_file import Platform
@@ -297,7 +297,7 @@ class Sanitizer:
         detail = f"{self._never_written(origin)}, decides {which}; {count}"
         return DeviceFault("uninitialised read", address=origin, size=1, detail=detail, pc=pc)
 
-    def _explain(self, finding: Finding) -> DeviceFault:
+    def _explain(self, finding: ForbiddenAccess) -> DeviceFault:
         kind, detail = self._judge(finding)
         pc = finding.pc
         if finding.decides and (self._symbol(pc) or "").startswith("__"):
@@ -308,7 +308,7 @@ class Sanitizer:
         names = self._device.abilities.names
         return names.locate(pc)[0] if names is not None else None
 
-    def _deciding(self, finding: Finding) -> str:
+    def _deciding(self, finding: ForbiddenAccess) -> str:
         """Describe what undefined bits decide, and where they were loaded."""
         text = f"{self._never_written(finding.address)}, decides {finding.decides}"
         names = self._device.abilities.names
@@ -317,7 +317,7 @@ class Sanitizer:
             text if finding.pc == finding.loaded_at or not source else f"{text}; loaded at {source}"
         )
 
-    def _judge(self, finding: Finding) -> tuple[FaultKind, str]:
+    def _judge(self, finding: ForbiddenAccess) -> tuple[FaultKind, str]:
         address = finding.address
         in_stack = self._stack.address <= address < self._stack.end
         if finding.is_gone:
@@ -349,7 +349,7 @@ class Sanitizer:
                 return "use after free", extent.offset_of(address)
         return verb, nearest.offset_of(address)
 
-    def _of_stack(self, finding: Finding, verb: FaultKind) -> tuple[FaultKind, str]:
+    def _of_stack(self, finding: ForbiddenAccess, verb: FaultKind) -> tuple[FaultKind, str]:
         if finding.address < finding.sp and finding.is_store and not self._is_deep():
             return verb, f"{finding.sp - finding.address} bytes below the stack pointer"
         if self._is_deep():

@@ -13,7 +13,7 @@ from covp.base.arguments import demand, demand_each
 from covp.chip.platform_file import Platform
 from covp.codegen.program import AcceleratorInstance, Program
 from covp.compilers.elf import global_names
-from covp.compilers.toolchain import Source, split_sources
+from covp.compilers.toolchain import SourceText, split_sources
 from covp.device.base import LowLevelDevice
 from covp.errors import ToolchainError, UsageError
 from covp.runtime.accelerators import attach_accelerator, detach_accelerator
@@ -107,9 +107,9 @@ class Session(Resident):
         demand_each("include", include, (str, Path), "the path of a folder")
         text = str(source)
         if isinstance(source, str) and ("\n" in text or "{" in text):
-            unit = Source("module.c", text)
+            unit = SourceText("module.c", text)
         else:
-            unit = Source.read(Path(source))
+            unit = SourceText.read(Path(source))
         folders = [Path(folder).resolve() for folder in include]
         defines = (f"-D{name}={value}" for name, value in self.platform.cache_defines.items())
         options = ("-g", *self._checks, *defines, *flags)

@@ -34,7 +34,7 @@ VOID = CType("void", "void")
 
 
 @dataclass(frozen=True)
-class Parameter:
+class SignatureParameter:
     """One argument of a function."""
 
     name: str
@@ -46,7 +46,7 @@ class Signature:
     """A function's type."""
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[SignatureParameter, ...]
     result: CType
     variadic: bool = False
 
@@ -104,7 +104,7 @@ def _signature(die: Any) -> Signature:
     if names_none and "DW_AT_abstract_origin" in die.attributes:
         children = list(die.get_DIE_from_attribute("DW_AT_abstract_origin").iter_children())
     parameters = tuple(
-        Parameter(_text(child), _type_of(child))
+        SignatureParameter(_text(child), _type_of(child))
         for child in children
         if child.tag == "DW_TAG_formal_parameter"
     )
@@ -164,7 +164,9 @@ def signature_to_data(signature: Signature) -> dict[str, Any]:
 
 def signature_from_data(data: dict[str, Any]) -> Signature:
     """Return the signature from the data of `signature_to_data`."""
-    parameters = tuple(Parameter(p["name"], _type_from_data(p["type"])) for p in data["parameters"])
+    parameters = tuple(
+        SignatureParameter(p["name"], _type_from_data(p["type"])) for p in data["parameters"]
+    )
     result = _type_from_data(data["result"])
     return Signature(data["name"], parameters, result, data["variadic"])
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from string import Template
 
 from covp.chip.platform_file import FIRST, Platform
-from covp.compilers.toolchain import Source, Toolchain, runtime_dir
+from covp.compilers.toolchain import SourceText, Toolchain, runtime_dir
 from covp.errors import UsageError
 from covp.runtime.image import ARCHITECTURE_SUFFIX, runtime_library, support_objects
-from covp.runtime.placement import Placement
+from covp.runtime.placement import MemoryPlacement
 
 
 def start_files(platform: Platform) -> tuple[str, str]:
@@ -28,7 +28,7 @@ def start_files(platform: Platform) -> tuple[str, str]:
     return "startup.c", f"startup_{ARCHITECTURE_SUFFIX[architecture]}.S"
 
 
-def standalone_script(platform: Platform, placement: Placement | None = None) -> str:
+def standalone_script(platform: Platform, placement: MemoryPlacement | None = None) -> str:
     """Write the linker script of a program without a host (device_runtime/standalone.ld).
 
     Args:
@@ -36,7 +36,7 @@ def standalone_script(platform: Platform, placement: Placement | None = None) ->
         placement: the region of each section; by default the first of its kind.
     """
     rights = {"flash": "rx", "ram": "rwx"}
-    placed = placement or Placement.first(platform)
+    placed = placement or MemoryPlacement.first(platform)
     memory = [
         f"  {region.name} ({rights[region.kind]}) : "
         f"ORIGIN = 0x{region.start:08x}, LENGTH = {region.bytes}"
@@ -53,16 +53,16 @@ def standalone_script(platform: Platform, placement: Placement | None = None) ->
     )
 
 
-def start_sources(platform: Platform) -> list[Source]:
+def start_sources(platform: Platform) -> list[SourceText]:
     """Read the start-up files, with vectors for the lines of the platform's peripherals."""
-    files = [Source.read(runtime_dir() / name) for name in start_files(platform)]
+    files = [SourceText.read(runtime_dir() / name) for name in start_files(platform)]
     own = [one.irq for one in platform.peripherals if one.irq is not None and one.core == FIRST]
     if not own:
         return files
     lines = max(own) + 1
     define = f"#define COVP_LINES {lines} /* of the platform's peripherals */\n"
     return [
-        Source(file.name, define + file.text) if file.name.endswith(".S") else file
+        SourceText(file.name, define + file.text) if file.name.endswith(".S") else file
         for file in files
     ]
 
@@ -70,11 +70,11 @@ def start_sources(platform: Platform) -> list[Source]:
 def link_standalone(
     toolchain: Toolchain,
     platform: Platform,
-    sources: Sequence[Source],
+    sources: Sequence[SourceText],
     flags: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
     include: Sequence[Path] = (),
-    placement: Placement | None = None,
+    placement: MemoryPlacement | None = None,
 ) -> Path:
     """Link a whole firmware image of C sources with a ``main``.
 

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import msgspec
 
-from covp.base.figure import Figure, figures_in
+from covp.base.figure import FigureDescription, figures_in
 from covp.exploration.sweep.points import FIGURES, Row
 
 
 class Cost(msgspec.Struct):
     name: str
-    time: Annotated[float, Figure("Time", "s", "measured")]
-    share: Annotated[float | None, Figure("Share", better="more", rank=1)] = None
+    time: Annotated[float, FigureDescription("Time", "s", "measured")]
+    share: Annotated[float | None, FigureDescription("Share", better="more", rank=1)] = None
 
 
 def test_the_list_is_the_structure() -> None:

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from covp.chip.platform_file import platforms_dir
-from covp.device.timing.model import ModelFile, load_file, load_timing
-from covp.evaluation.calibration.calibrate import Calibration, Row
+from covp.device.timing.model import TimingFile, load_file, load_timing
+from covp.evaluation.calibration.calibrate import Calibration, CalibrationRow
 from tests.device.rtl.conftest import need_rtl
 from tests.docs.test_json import check, described
 
@@ -80,8 +80,8 @@ def test_what_is_refused(call, tmp_path, monkeypatch, arguments, text):
 
 
 def found(*arguments: object) -> Calibration:
-    rows = (Row("alu", False, 4.0, 4.5),)
-    model = ModelFile(source="a test", error=0.125, instructions="rv32", taken={"branch": 2})
+    rows = (CalibrationRow("alu", False, 4.0, 4.5),)
+    model = TimingFile(source="a test", error=0.125, instructions="rv32", taken={"branch": 2})
     return Calibration(model, "rv32", (), (), rows, rows, rows)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.runtime.standalone import link_standalone
 
 from .conftest import Call
@@ -39,14 +39,14 @@ memory:
 """
 
 
-def link(platform: str, source: Source) -> Path:
+def link(platform: str, source: SourceText) -> Path:
     chosen = load_platform(platform)
     return link_standalone(get_toolchain("zig", chosen.core), chosen, [source], ("-O1",))
 
 
 def serial(platform: str, status: int) -> Path:
     (base,) = [one.base for one in load_platform(platform).peripherals if one.model == "uart"]
-    return link(platform, Source("main.c", SERIAL.format(base=base, status=status)))
+    return link(platform, SourceText("main.c", SERIAL.format(base=base, status=status)))
 
 
 @pytest.mark.parametrize("status", [0, 3])
@@ -60,7 +60,7 @@ def test_the_serial_port_and_the_status(call: Call, status: int) -> None:
 
 @pytest.mark.parametrize("platform", ["mps2-an386", "qemu-riscv32"])
 def test_semihosting_is_answered(call: Call, platform: str, tmp_path: Path) -> None:
-    elf = link(platform, Source.read(TESTS / "device" / "semihosting.c"))
+    elf = link(platform, SourceText.read(TESTS / "device" / "semihosting.c"))
     options = ("-p", platform, "--files", tmp_path, "--arguments", "one two")
     command = [*COVP, "firmware", str(elf), *map(str, options)]
     done = subprocess.run(command, input=b"typed\n", capture_output=True, timeout=120, check=False)
@@ -90,7 +90,7 @@ int main(void)
 
 def test_the_serial_port_is_fed(call: Call, tmp_path: Path) -> None:
     (base,) = [one.base for one in load_platform("riscv32").peripherals if one.model == "uart"]
-    elf = link("riscv32", Source("main.c", ECHO.format(base=base)))
+    elf = link("riscv32", SourceText("main.c", ECHO.format(base=base)))
     (tmp_path / "typed").write_text("from a file.")
     done = call("firmware", elf, "-p", "riscv32", "--serial-input", tmp_path / "typed")
     assert done.status == 0 and done.out == "FROM A FILE."
@@ -127,7 +127,7 @@ def test_rtt_is_printed(call: Call) -> None:
         text.index("    for (uint32_t i = 0; i < 100") : text.index('    put_text("a line')
     ]
     source = text.replace(end, "    return 0;\n}\n").replace(numbers, "")
-    elf = link("cortex-m4", Source("main.c", source))
+    elf = link("cortex-m4", SourceText("main.c", source))
     done = call("firmware", elf, "-p", "cortex-m4", "--rtt")
     assert done.status == 0
     line = "a line that is longer than the buffer of sixty-four bytes has room for at once\n"
@@ -135,7 +135,7 @@ def test_rtt_is_printed(call: Call) -> None:
 
 
 def test_what_does_not_run(call: Call, tmp_path: Path) -> None:
-    elf = link("riscv32", Source("main.c", 'int main(void) { for (;;) __asm__ volatile(""); }'))
+    elf = link("riscv32", SourceText("main.c", 'int main(void) { for (;;) __asm__ volatile(""); }'))
     late = call("firmware", elf, "-p", "riscv32", "--timeout", "0.5")
     assert late.status == 1 and late.err.startswith("covp: timeout")
     wrong = call("firmware", elf, "-p", "cortex-m4")

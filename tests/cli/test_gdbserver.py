@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.runtime.standalone import link_standalone
 
 from .conftest import Call
@@ -71,7 +71,7 @@ def serving(*arguments: object, hints: int = 2) -> Iterator[Server]:
 def elf() -> Path:
     platform = load_platform("stm32f746")
     compiler = get_toolchain("zig", platform.core)
-    return link_standalone(compiler, platform, [Source("answer.c", PROGRAM)])
+    return link_standalone(compiler, platform, [SourceText("answer.c", PROGRAM)])
 
 
 def test_a_program_is_there_from_the_start(elf: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_program_is_there_from_the_start(elf: Path, tmp_path: Path) -> None:
 
 def test_semihosting_goes_where_the_option_says(tmp_path: Path) -> None:
     platform = load_platform("stm32f746")
-    source = Source.read(Path(__file__).parents[1] / "device" / "semihosting.c")
+    source = SourceText.read(Path(__file__).parents[1] / "device" / "semihosting.c")
     elf = link_standalone(get_toolchain("zig", platform.core), platform, [source])
     program = ("-p", "stm32f746", "--elf", elf, "--files", tmp_path, "--arguments", "a b")
     with serving(*program) as server:
@@ -115,7 +115,7 @@ def test_the_serial_port_is_printed() -> None:
     }}
     """
     compiler = get_toolchain("zig", platform.core)
-    elf = link_standalone(compiler, platform, [Source("main.c", program)])
+    elf = link_standalone(compiler, platform, [SourceText("main.c", program)])
     with serving("-p", "riscv32", "--elf", elf) as server:
         assert "covp_exit" in server.gdb("break covp_exit", "continue")
     assert server.rest == "over the wire\nno newline"

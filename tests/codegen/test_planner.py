@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covp.codegen.planner import ALIGNMENT, Buffer, plan
+from covp.codegen.planner import ALIGNMENT, LiveBuffer, plan
 
 
 @st.composite
-def buffers(draw: st.DrawFn) -> list[Buffer]:
+def buffers(draw: st.DrawFn) -> list[LiveBuffer]:
     found = []
     for number in range(draw(st.integers(0, 30))):
         first = draw(st.integers(0, 20))
         last = first + draw(st.integers(0, 8))
-        found.append(Buffer(f"b{number}", draw(st.integers(0, 500)), first, last))
+        found.append(LiveBuffer(f"b{number}", draw(st.integers(0, 500)), first, last))
     return found
 
 
-def live_bytes(found: list[Buffer]) -> int:
+def live_bytes(found: list[LiveBuffer]) -> int:
     """Bytes alive at once, at most, each rounded up: no plan can have less."""
     sizes = {id(b): -(-b.nbytes // ALIGNMENT) * ALIGNMENT for b in found}
     return max(
@@ -29,7 +29,7 @@ def live_bytes(found: list[Buffer]) -> int:
 
 
 @given(buffers())
-def test_nothing_alive_overlaps(found: list[Buffer]) -> None:
+def test_nothing_alive_overlaps(found: list[LiveBuffer]) -> None:
     total = plan(found)
     assert total >= live_bytes(found)
     for n, one in enumerate(found):
@@ -43,13 +43,16 @@ def test_nothing_alive_overlaps(found: list[Buffer]) -> None:
 
 def test_another_order_of_layers_keeps_what_it_needs() -> None:
     """``begins`` to ``ends`` are the steps in another order: they do not share bytes either."""
-    one, other = Buffer("a", 16, 0, 0, begins=0, ends=2), Buffer("b", 16, 1, 1, begins=2, ends=3)
+    one, other = (
+        LiveBuffer("a", 16, 0, 0, begins=0, ends=2),
+        LiveBuffer("b", 16, 1, 1, begins=2, ends=3),
+    )
     assert plan([one, other]) == 32 and one.offset != other.offset
-    assert plan([Buffer("a", 16, 0, 0), Buffer("b", 16, 1, 1)]) == 16
+    assert plan([LiveBuffer("a", 16, 0, 0), LiveBuffer("b", 16, 1, 1)]) == 16
 
 
 @pytest.mark.parametrize("alignment", [1, 4, 64])
 def test_offsets_are_aligned(alignment: int) -> None:
-    found = [Buffer(f"b{n}", 5 + n, 0, 1) for n in range(5)]
+    found = [LiveBuffer(f"b{n}", 5 + n, 0, 1) for n in range(5)]
     plan(found, alignment)
     assert all(buffer.offset % alignment == 0 for buffer in found)

@@ -18,9 +18,9 @@ PROGRAM = """
 import sys, threading
 from pathlib import Path
 from covp.chip.cores import find_core
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 body = "".join(f"int f{n}(int x) {{ return x * {n} + (x >> {n % 31}); }}\\n" for n in range(60000))
-source = Source(sys.argv[1], body)
+source = SourceText(sys.argv[1], body)
 compiler = get_toolchain("zig", find_core("cortex-m4f"))
 work = threading.Thread(target=compiler.compile, args=([source],))
 work.start()

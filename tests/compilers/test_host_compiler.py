@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from covp.compilers.host_compiler import HostBinary, build_for_host, compile_for_host
-from covp.compilers.toolchain import Source
+from covp.compilers.toolchain import SourceText
 from covp.errors import ToolchainError, UsageError
 
 CPP = """
@@ -74,7 +74,7 @@ def test_a_folder_of_headers(tmp_path: Path, program: str) -> None:
     source.write_text(CPP if program.endswith(".cpp") else C)
 
     def build(factor: int) -> Path:
-        c = Source(
+        c = SourceText(
             "scale.c", '#include "scale.h"\nint scale(int value) { return FACTOR * value; }\n'
         )
         flags = [f"-DFACTOR={factor}"]
@@ -90,7 +90,7 @@ def test_a_folder_of_headers(tmp_path: Path, program: str) -> None:
 
 def test_a_program(tmp_path: Path) -> None:
     kind = HostBinary("", ("-O2",), ())
-    source = Source("main.c", "int main(void) { return 7; }\n")
+    source = SourceText("main.c", "int main(void) { return 7; }\n")
     assert subprocess.run([compile_for_host("seven", "it", [source], kind)]).returncode == 7
 
 
@@ -112,7 +112,7 @@ def test_a_program(tmp_path: Path) -> None:
 )
 def test_errors_are_one_line(name: str, text: str, message: str) -> None:
     with pytest.raises(ToolchainError, match=message) as caught:
-        compile_for_host("broken", "it", [Source(name, text)], HostBinary("", (), ()))
+        compile_for_host("broken", "it", [SourceText(name, text)], HostBinary("", (), ()))
     assert "\n" not in str(caught.value) and "covp-host-" not in str(caught.value)
 
 
@@ -120,7 +120,7 @@ def test_many_files_are_announced_where_there_is_no_terminal(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """One line, before they are compiled: that takes a minute where it is the RTL of a core."""
-    sources = [Source("one.c", "int one(void) { return 1; }"), Source("two.c", "int two;")]
+    sources = [SourceText("one.c", "int one(void) { return 1; }"), SourceText("two.c", "int two;")]
     build_for_host("two files", sources)
     assert capfd.readouterr().err == "covp: compiling two files, once: 2 files ...\n"
     build_for_host("a file", sources[:1])

@@ -8,7 +8,7 @@ import pytest
 
 from covp.chip.cores import Core, all_cores, find_core
 from covp.compilers.elf import ElfImage
-from covp.compilers.toolchain import Source, Toolchain, get_toolchain, runtime_dir
+from covp.compilers.toolchain import SourceText, Toolchain, get_toolchain, runtime_dir
 from covp.errors import ToolchainError, UsageError
 
 CASES = [
@@ -59,7 +59,7 @@ def test_the_runtime_compiles_without_a_warning_on_every_core(core: Core, name: 
     others = tuple(suffix for name, suffix in suffixes.items() if name != core.architecture)
     # printf is firmware's, on a board: tests/firmware/export compiles it
     paths = [path for path in sorted(runtime_dir().glob("*.[cS]")) if path.name != "printf.c"]
-    sources = [Source.read(path) for path in paths if not path.stem.endswith(others)]
+    sources = [SourceText.read(path) for path in paths if not path.stem.endswith(others)]
     assert len(sources) >= 5
     for path in toolchain.compile(sources, flags=("-Werror",)):
         assert ElfImage(path.read_bytes()).symbols
@@ -73,7 +73,7 @@ def test_the_compiler_is_told_what_the_core_has(core: Core, name: str) -> None:
     text += "long long g(int a, int b) { return (long long)a * b; }\n"
     if core.has("dsp"):
         text += "#include <arm_acle.h>\nint h(int a, int b) { return __smlad(a, b, 1); }\n"
-    (path,) = toolchain.compile([Source("x.c", text)])
+    (path,) = toolchain.compile([SourceText("x.c", text)])
     content = path.read_bytes()
     multiplies = b"__aeabi_fmul" in content or b"__mulsf3" in content
     assert multiplies != core.has("fpu")
@@ -83,8 +83,8 @@ def test_the_compiler_is_told_what_the_core_has(core: Core, name: str) -> None:
 
 def test_a_second_build_starts_no_process(toolchain: Toolchain, calls: list[str]) -> None:
     sources = [
-        Source("a.c", "int g(void); int f(void) { return g(); }"),
-        Source("b.c", "int g(void) { return 1; }"),
+        SourceText("a.c", "int g(void); int f(void) { return g(); }"),
+        SourceText("b.c", "int g(void) { return 1; }"),
     ]
 
     def build() -> bytes:
@@ -110,7 +110,7 @@ def test_whatever_goes_into_a_build_is_seen(
 
     def build(made: str = "#define MADE 1\n", flags: tuple[str, ...] = ()) -> Path:
         calls.clear()
-        (built,) = toolchain.compile([Source.read(path)], {"made.h": made}, flags=flags)
+        (built,) = toolchain.compile([SourceText.read(path)], {"made.h": made}, flags=flags)
         return built
 
     first = build()
@@ -126,7 +126,7 @@ def test_whatever_goes_into_a_build_is_seen(
 
 
 def test_the_order_of_results_is_that_of_the_sources(toolchain: Toolchain) -> None:
-    sources = [Source(f"s{i}.c", f"int f{i}(void) {{ return {i}; }}") for i in range(6)]
+    sources = [SourceText(f"s{i}.c", f"int f{i}(void) {{ return {i}; }}") for i in range(6)]
     toolchain.compile(sources[::2])
     for i, path in enumerate(toolchain.compile(sources)):
         assert f"f{i}" in ElfImage(path.read_bytes()).symbols
@@ -145,13 +145,13 @@ def test_an_error_is_one_line_with_file_and_line(
     toolchain: Toolchain, text: str, message: str
 ) -> None:
     with pytest.raises(ToolchainError, match=message) as error:
-        toolchain.compile([Source("good.c", "int g;"), Source("bad.c", text)])
+        toolchain.compile([SourceText("good.c", "int g;"), SourceText("bad.c", text)])
     assert "\n" not in str(error.value)
 
 
 def test_an_undefined_symbol_is_named_with_its_place(toolchain: Toolchain) -> None:
     text = "int missing(void);\nint f(void)\n{\n    return missing();\n}\n"
-    objects = toolchain.compile([Source("a.c", text)], flags=("-g",))
+    objects = toolchain.compile([SourceText("a.c", text)], flags=("-g",))
     with pytest.raises(ToolchainError, match=r"^a\.c:4: undefined symbol missing$"):
         toolchain.link(objects, SCRIPT)
 

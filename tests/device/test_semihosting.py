@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.debug.program_file import run_firmware
 from covp.device.debug.target import DebugTarget, HaltReason
 from covp.device.semihosting import Collected, Semihosting, Streams
@@ -56,7 +56,7 @@ def test_every_call_answers_as_in_qemu(platform: str, toolchain: str, tmp_path: 
         pytest.skip("GCC is not installed")
     strict = ("-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
     compiler = get_toolchain(toolchain, chosen.core)
-    elf = link_standalone(compiler, chosen, [Source.read(PROGRAM)], strict)
+    elf = link_standalone(compiler, chosen, [SourceText.read(PROGRAM)], strict)
     here, there = tmp_path / "covp", tmp_path / "qemu"
     for folder in (here, there):
         folder.mkdir()

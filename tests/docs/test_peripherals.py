@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.hardware.peripheral_models import load_peripheral
 from covp.peripherals import _sensor_bus
 
@@ -37,7 +37,7 @@ def test_the_c_compiles() -> None:
     (code,) = re.findall(r"^```c\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
     for platform in ("cortex-m4", "riscv32"):
         compiler = get_toolchain("zig", load_platform(platform).core)
-        compiler.compile([Source("example.c", code)], flags=("-Wall", "-Wextra", "-Werror"))
+        compiler.compile([SourceText("example.c", code)], flags=("-Wall", "-Wextra", "-Werror"))
 
 
 def test_the_table_of_the_sensor_is_that_of_its_model() -> None:

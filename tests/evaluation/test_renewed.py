@@ -10,7 +10,7 @@ import pytest
 
 import covp
 from covp.building.tune.measure import ScheduleBench
-from covp.building.tune.records import Records, Trial, read_trials
+from covp.building.tune.records import Records, ScheduleTrial, read_trials
 from covp.codegen.layer import KernelRequest, schedules
 from covp.compilers.toolchain import get_toolchain
 from covp.evaluation import Evaluation, build, compare, run, survey
@@ -22,7 +22,7 @@ CORE = PLATFORM.core
 
 
 @pytest.fixture(scope="module")
-def trials() -> tuple[Graph, Trial, Trial]:
+def trials() -> tuple[Graph, ScheduleTrial, ScheduleTrial]:
     """A model of one layer; trials of its default schedule and of the slowest of some."""
     graph = convolution()
     (op,) = graph.ops
@@ -44,7 +44,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Records:
     return records
 
 
-def plant(records: Records, slow: Trial, compiler: str, instructions: int | None) -> None:
+def plant(records: Records, slow: ScheduleTrial, compiler: str, instructions: int | None) -> None:
     """As if it had been the best elsewhere."""
     records.add(dataclasses.replace(slow, compiler=compiler, instructions=instructions))
 
@@ -63,7 +63,7 @@ def alone(how: str, graph: Graph) -> Evaluation:
 def test_the_default_is_taken_where_a_schedule_became_slower(
     how: str,
     own: Records,
-    trials: tuple[Graph, Trial, Trial],
+    trials: tuple[Graph, ScheduleTrial, ScheduleTrial],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -91,7 +91,7 @@ def test_nothing_is_measured_where_a_record_holds(
     compiler: str,
     slower: float,
     own: Records,
-    trials: tuple[Graph, Trial, Trial],
+    trials: tuple[Graph, ScheduleTrial, ScheduleTrial],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph, _, slow = trials
@@ -102,7 +102,7 @@ def test_nothing_is_measured_where_a_record_holds(
 
 
 def test_of_another_compiler_every_schedule_is_measured(
-    own: Records, trials: tuple[Graph, Trial, Trial]
+    own: Records, trials: tuple[Graph, ScheduleTrial, ScheduleTrial]
 ) -> None:
     graph, default, slow = trials
     plant(own, slow, "gcc 12.2.0", slow.instructions)
@@ -110,7 +110,7 @@ def test_of_another_compiler_every_schedule_is_measured(
 
 
 def test_a_record_that_the_kernels_outgrew_is_measured_and_so_is_what_comes_next(
-    own: Records, trials: tuple[Graph, Trial, Trial]
+    own: Records, trials: tuple[Graph, ScheduleTrial, ScheduleTrial]
 ) -> None:
     graph, default, slow = trials
     for trial in trials[1:]:
@@ -121,7 +121,9 @@ def test_a_record_that_the_kernels_outgrew_is_measured_and_so_is_what_comes_next
     assert len(found.warnings) == 1
 
 
-def test_choices_of_ones_own_stay(own: Records, trials: tuple[Graph, Trial, Trial]) -> None:
+def test_choices_of_ones_own_stay(
+    own: Records, trials: tuple[Graph, ScheduleTrial, ScheduleTrial]
+) -> None:
     graph, _, slow = trials
     points = {str(s): s for s in schedules(KernelRequest(graph.ops[0], CORE, "layer"))}
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import covp
-from covp.graph.arithmetic import INT8, Arithmetic, Pattern, Scaling, whose
+from covp.graph.arithmetic import INT8, Arithmetic, ArithmeticPattern, Scaling, whose
 from covp.graph.graph import Graph, Op, Rounding, Tensor
 from covp.graph.ops import OPS
 from covp.testing.tensors import int8, plain
@@ -84,9 +84,9 @@ def test_narrow_patterns_come_first() -> None:
     weights.bits = 4
     found = list(Arithmetic.of(layer("CONV_2D", tensor("a"), weights)).patterns())
     assert found == [
-        Pattern("int8", weights="int4"),
-        Pattern("int8", rule="half even"),
-        Pattern("int8"),
+        ArithmeticPattern("int8", weights="int4"),
+        ArithmeticPattern("int8", rule="half even"),
+        ArithmeticPattern("int8"),
     ]
 
 

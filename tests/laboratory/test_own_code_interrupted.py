@@ -8,7 +8,7 @@ import pytest
 import covp
 from covp.errors import UsageError
 from covp.runtime.module import Function
-from covp.runtime.signature import VOID, CType, Parameter, Signature
+from covp.runtime.signature import VOID, CType, Signature, SignatureParameter
 from covp.testing import Kernel, interrupted
 from tests.accelerator.test_offload import network
 
@@ -28,7 +28,9 @@ void tick_isr(void)
 }
 void nothing(void) {}
 """
-ARENA = Parameter("arena", CType("pointer", "uint8_t *", 4, False, CType("int", "uint8_t", 1)))
+ARENA = SignatureParameter(
+    "arena", CType("pointer", "uint8_t *", 4, False, CType("int", "uint8_t", 1))
+)
 
 
 @pytest.mark.parametrize("platform", ["cortex-m4", "cortex-m0plus", "riscv32", "riscv32f"])

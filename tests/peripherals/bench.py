@@ -9,7 +9,7 @@ import msgspec
 
 from covp.chip.platform_file import PeripheralConfig, load_platform
 from covp.compilers.elf import ElfImage
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.debug.program_file import FirmwareRun, run_firmware
 from covp.device.virtual import VirtualDevice
 from covp.hardware.peripheral import Peripheral
@@ -52,7 +52,7 @@ class Bench:
         chosen = msgspec.structs.replace(load_platform(platform), peripherals=configs)
         bases = [f"-D{one.name.upper()}_BASE=0x{one.base:x}u" for one in configs]
         toolchain = get_toolchain("zig", chosen.core)
-        source = [Source("main.c", PROLOGUE + program)]
+        source = [SourceText("main.c", PROLOGUE + program)]
         self.elf: Path = link_standalone(toolchain, chosen, source, (*STRICT, "-O1", *bases))
         self.symbols = ElfImage(self.elf.read_bytes()).symbols
         self.device = VirtualDevice(chosen)

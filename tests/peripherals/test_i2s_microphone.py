@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from covp.chip.platform_file import load_platform
 from covp.compilers.elf import ElfImage
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, DeviceFault
 from covp.peripherals.i2s_microphone import I2sMicrophone
@@ -57,7 +57,7 @@ class Bench:
         platform = load_platform(name)
         headers = {"microphone.h": I2sMicrophone.registers.c_header("MICROPHONE", BASE)}
         toolchain = get_toolchain("zig", platform.core)
-        source = [Source("main.c", PROGRAM)]
+        source = [SourceText("main.c", PROGRAM)]
         elf = link_standalone(toolchain, platform, source, ("-Werror", "-Wall"), headers)
         self.symbols = ElfImage(elf.read_bytes()).symbols
         self.device = VirtualDevice(platform)

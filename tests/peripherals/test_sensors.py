@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.errors import DeviceFault, ToolchainError
 from covp.peripherals.i2c_sensor import I2cSensor
 from covp.peripherals.spi_sensor import SpiSensor
@@ -201,6 +201,6 @@ def test_the_headers_are_the_register_maps(platform: str) -> None:
     asserts = "\n".join(f"typedef char check{n}[{c} ? 1 : -1];" for n, c in enumerate(checks))
     compiler = get_toolchain("zig", load_platform(platform).core)
     includes = "#include <stddef.h>\n#include <covp_sensor.h>\n"
-    compiler.compile([Source("check.c", includes + asserts)])
+    compiler.compile([SourceText("check.c", includes + asserts)])
     with pytest.raises(ToolchainError):
-        compiler.compile([Source("check.c", includes + asserts.replace("== 4 ?", "== 8 ?"))])
+        compiler.compile([SourceText("check.c", includes + asserts.replace("== 4 ?", "== 8 ?"))])

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.errors import AcceleratorError, DeviceFault, ToolchainError
 from covp.peripherals.gpio import Gpio
 from covp.peripherals.timer import Timer
@@ -285,6 +285,6 @@ def test_the_headers_are_the_register_maps(platform: str) -> None:
     asserts = "\n".join(f"typedef char check{n}[{c} ? 1 : -1];" for n, c in enumerate(checks))
     compiler = get_toolchain("zig", load_platform(platform).core)
     includes = "#include <stddef.h>\n#include <covp_timer.h>\n#include <covp_gpio.h>\n"
-    compiler.compile([Source("check.c", includes + asserts)])
+    compiler.compile([SourceText("check.c", includes + asserts)])
     with pytest.raises(ToolchainError):
-        compiler.compile([Source("check.c", includes + asserts.replace("== 4 ?", "== 8 ?"))])
+        compiler.compile([SourceText("check.c", includes + asserts.replace("== 4 ?", "== 8 ?"))])

@@ -6,7 +6,7 @@ from typing import Any
 
 from covp.report.answer import answer
 from covp.report.objectives import OBJECTIVES, Row
-from covp.report.page import Figure, Note, Part
+from covp.report.page import Figure, Note, PagePart
 from covp.report.points import Grid
 from tests.report import sweep_rows
 
@@ -24,11 +24,11 @@ def sizes(*cycles: int, **others: int) -> list[dict[str, Any]]:
     return [point(("gemm",), c, gemm__macs_per_cycle=4**i, **others) for i, c in found]
 
 
-def texts(parts: list[Part]) -> list[str]:
+def texts(parts: list[PagePart]) -> list[str]:
     return [part.text for part in parts if isinstance(part, Note)]
 
 
-def figures(parts: list[Part]) -> list[Figure]:
+def figures(parts: list[PagePart]) -> list[Figure]:
     grids = [part.figures for part in parts if isinstance(part, Grid)]
     return [p for p in parts if isinstance(p, Figure)] + [f for grid in grids for f in grid]
 

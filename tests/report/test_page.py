@@ -11,10 +11,10 @@ from covp.report.page import (
     Column,
     Facts,
     Figure,
+    FigureTile,
     Note,
     Section,
     Table,
-    Tile,
     Tiles,
     write_page,
 )
@@ -42,7 +42,7 @@ def sections(text: str) -> list[Section]:
         ["d", None],
     ]
     return [
-        Section(text, [Tiles([Tile(text, text, text)]), Facts([(text, text)]), Note(text)]),
+        Section(text, [Tiles([FigureTile(text, text, text)]), Facts([(text, text)]), Note(text)]),
         Section(
             "Layers", [Figure("layers", text, spec, text), Figure("dots", "", spec, canvas=True)]
         ),

@@ -7,7 +7,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from covp.compilers.elf import ElfImage
-from covp.compilers.toolchain import Source
+from covp.compilers.toolchain import SourceText
 from covp.errors import ToolchainError
 from covp.runtime.linking import write_image
 from covp.runtime.session import Session
@@ -37,7 +37,7 @@ int main(void)
 
 
 def test_a_program_runs_from_reset_to_the_end_of_main(virtual_session: Session) -> None:
-    source = Source("main.c", MAIN)
+    source = SourceText("main.c", MAIN)
     path = link_standalone(
         virtual_session.toolchain, virtual_session.platform, [source], flags=("-Werror",)
     )
@@ -66,7 +66,7 @@ def test_the_vector_table_starts_the_flash_on_arm(virtual_session: Session) -> N
     path = link_standalone(
         virtual_session.toolchain,
         virtual_session.platform,
-        [Source("main.c", "int main(void) { return 0; }")],
+        [SourceText("main.c", "int main(void) { return 0; }")],
     )
     elf = ElfImage(path.read_bytes())
     write_image(virtual_session.device, elf)
@@ -88,7 +88,7 @@ def test_a_handler_of_the_program_replaces_the_default(virtual_session: Session)
         pytest.skip("no vector table")
     text = "void SysTick_Handler(void) { }\nint main(void) { return 0; }"
     path = link_standalone(
-        virtual_session.toolchain, virtual_session.platform, [Source("main.c", text)]
+        virtual_session.toolchain, virtual_session.platform, [SourceText("main.c", text)]
     )
     symbols = ElfImage(path.read_bytes()).symbols
     assert symbols["SysTick_Handler"].value != symbols["HardFault_Handler"].value
@@ -99,5 +99,5 @@ def test_what_overflows_the_memory_is_refused(virtual_session: Session) -> None:
     text = f"volatile char big[{size}];\nint main(void) {{ return big[0]; }}"
     with pytest.raises(ToolchainError, match=f"region .*{virtual_session.platform.ram.name}"):
         link_standalone(
-            virtual_session.toolchain, virtual_session.platform, [Source("main.c", text)]
+            virtual_session.toolchain, virtual_session.platform, [SourceText("main.c", text)]
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import covp.codegen.kernels  # noqa: F401  (they register themselves)
 from covp.base.closing import Closing
-from covp.building.tune.records import VERSION, Trial, layer_key, structure_key
+from covp.building.tune.records import VERSION, ScheduleTrial, layer_key, structure_key
 from covp.chip.platform_file import Platform
 from covp.codegen.layer import KernelRequest, LayerCode, Scratch, emit_layer
 from covp.codegen.schedule import Schedule
@@ -59,11 +59,11 @@ class ScheduleBench(Closing):
         if "session" in vars(self):
             self.session.close()
 
-    def __call__(self, trial: tuple[Op, Schedule]) -> Trial | None:
+    def __call__(self, trial: tuple[Op, Schedule]) -> ScheduleTrial | None:
         """Measure the operator and schedule of ``trial``, see `measure`."""
         return self.measure(*trial)
 
-    def measure(self, op: Op, schedule: Schedule, seed: int = 0) -> Trial | None:
+    def measure(self, op: Op, schedule: Schedule, seed: int = 0) -> ScheduleTrial | None:
         """Return one trial on random inputs; None where the schedule does not fit the memory.
 
         Code that faults does not match the reference: the trial says so and has no cost.
@@ -80,7 +80,7 @@ class ScheduleBench(Closing):
 
     def _run(
         self, op: Op, code: LayerCode, schedule: Schedule, inputs: dict[int, NDArray[Any]]
-    ) -> Trial:
+    ) -> ScheduleTrial:
         session = self.session
         module = session.load_c(code.source, flags=_FLAGS)
         tensors = []
@@ -99,8 +99,8 @@ class ScheduleBench(Closing):
 
     def _trial(
         self, code: LayerCode, schedule: Schedule, cost: Cost, flash: int, exact: bool
-    ) -> Trial:
-        return Trial(
+    ) -> ScheduleTrial:
+        return ScheduleTrial(
             layer=layer_key(code.op),
             core=self.session.platform.core.key,
             compiler=self.session.toolchain.version,

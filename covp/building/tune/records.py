@@ -24,7 +24,7 @@ from covp.base.terminal import say
 from covp.building.tune.compilers import by_distance
 from covp.building.tune.keys import layer_key, structure_key
 from covp.building.tune.shipped import FOLDER, file_name, read_shipped
-from covp.building.tune.trial import VERSION, Cost, Trial, best_of, pareto_front
+from covp.building.tune.trial import VERSION, Cost, ScheduleTrial, best_of, pareto_front
 from covp.chip.cores import Core, core_names
 from covp.codegen.layer import KernelRequest, schedules
 from covp.graph.graph import Op
@@ -33,7 +33,7 @@ __all__ = [
     "VERSION",
     "Cost",
     "Records",
-    "Trial",
+    "ScheduleTrial",
     "append_trials",
     "best_of",
     "layer_key",
@@ -46,7 +46,7 @@ __all__ = [
 
 _USER_CORE = re.compile(r"(.+-[0-9a-f]{8})-(?:zig|gcc)-[^-]*\.jsonl$")
 """The key of a user's core in the name of a file."""
-_Group = dict[str, dict[tuple[str, str], Trial]]
+_Group = dict[str, dict[tuple[str, str], ScheduleTrial]]
 """Trials by compiler, then by layer and schedule."""
 
 
@@ -70,7 +70,7 @@ class Records:
         self._groups: dict[tuple[str, str, str], _Group] = {}
         # what may have been changed by hand: the file of a layer, core and compiler
         self._own: dict[tuple[str, str, str], Path] = {}
-        self._misfits: set[Trial] = set()
+        self._misfits: set[ScheduleTrial] = set()
 
     @staticmethod
     def available() -> Records:
@@ -93,7 +93,7 @@ class Records:
                 if read is read_trials:
                     self._own[trial.layer, trial.core, trial.compiler] = path
 
-    def add(self, trial: Trial) -> None:
+    def add(self, trial: ScheduleTrial) -> None:
         """Keep a trial; a later one of the same schedule replaces it."""
         if trial.version != VERSION:
             return
@@ -107,12 +107,16 @@ class Records:
         found = (t for group in self._groups.values() for of in group.values() for t in of.values())
         return list(dict.fromkeys((t.layer, t.core, t.compiler) for t in found))
 
-    def trials(self, layer: str, core: str, compiler: str, device: str = "virtual") -> list[Trial]:
+    def trials(
+        self, layer: str, core: str, compiler: str, device: str = "virtual"
+    ) -> list[ScheduleTrial]:
         """Return all trials of a layer."""
         self.open(core)
         return list(self._groups.get((core, device, layer), {}).get(compiler, {}).values())
 
-    def groups(self, op: Op, core: Core, compiler: str, device: str) -> Iterator[list[Trial]]:
+    def groups(
+        self, op: Op, core: Core, compiler: str, device: str
+    ) -> Iterator[list[ScheduleTrial]]:
         """Yield the trials that an operator's layer can use, the most telling group first.
 
         A schedule is a choice that stays valid; only its cost ages. What was measured on that kind
@@ -132,7 +136,9 @@ class Records:
                 for trials in self._by_compiler(name, kind, known, compiler):
                     yield [trial for trial in trials if trial.schedule in valid]
 
-    def _by_compiler(self, core: str, kind: str, key: str, compiler: str) -> Iterator[list[Trial]]:
+    def _by_compiler(
+        self, core: str, kind: str, key: str, compiler: str
+    ) -> Iterator[list[ScheduleTrial]]:
         group = self._groups.get((core, kind, key), {})
         for known in by_distance(compiler, group):
             yield list(group[known].values())
@@ -144,7 +150,7 @@ class Records:
         compiler: str,
         options: BuildOptions = DEFAULT_BUILD,
         device: str = "virtual",
-    ) -> Trial | None:
+    ) -> ScheduleTrial | None:
         """Return the best trial of the first of an operator's `groups` that has a usable one.
 
         Args:
@@ -164,7 +170,9 @@ class Records:
                 return best
         return None
 
-    def filter_usable(self, trials: Iterable[Trial], op: Op, core: Core) -> list[Trial]:
+    def filter_usable(
+        self, trials: Iterable[ScheduleTrial], op: Op, core: Core
+    ) -> list[ScheduleTrial]:
         """Return the trials whose schedule an operator's layer can take on a core.
 
         One line on standard error says how many of a file cannot be of that layer, once.
@@ -180,7 +188,7 @@ class Records:
             say(f"{path}: {text} not for the layer {op.name} and skipped; remove such lines")
         return [trial for trial in trials if trial.schedule in valid]
 
-    def _file(self, trial: Trial) -> Path | None:
+    def _file(self, trial: ScheduleTrial) -> Path | None:
         """Return the file of `covp tune` that a trial may come from."""
         return self._own.get((trial.layer, trial.core, trial.compiler))
 
@@ -212,7 +220,7 @@ def trial_file(core: Core, compiler: str) -> Path:
     return own_folder() / file_name(core.key, compiler)
 
 
-def read_trials(path: Path) -> list[Trial]:
+def read_trials(path: Path) -> list[ScheduleTrial]:
     """Return the trials of a file.
 
     A line that is none is skipped, and one line on standard error says how many were; a last line
@@ -229,7 +237,7 @@ def read_trials(path: Path) -> list[Trial]:
         return _read_one_by_one(path, content.splitlines())
 
 
-def _read_one_by_one(path: Path, lines: list[bytes]) -> list[Trial]:
+def _read_one_by_one(path: Path, lines: list[bytes]) -> list[ScheduleTrial]:
     """Return the trials of a file with a line that is damaged or cut off."""
     trials, damaged = [], []
     for number, line in enumerate(lines, 1):
@@ -243,7 +251,7 @@ def _read_one_by_one(path: Path, lines: list[bytes]) -> list[Trial]:
     return trials
 
 
-def append_trials(path: Path, trials: Iterable[Trial]) -> None:
+def append_trials(path: Path, trials: Iterable[ScheduleTrial]) -> None:
     """Add trials to a file. A line that was cut off before is closed first."""
     text = "".join(json.dumps(asdict(trial)) + "\n" for trial in trials)
     with path.open("a+b") as stream:
@@ -254,4 +262,4 @@ def append_trials(path: Path, trials: Iterable[Trial]) -> None:
         stream.write(text.encode())
 
 
-_decoder = msgspec.json.Decoder(Trial)
+_decoder = msgspec.json.Decoder(ScheduleTrial)

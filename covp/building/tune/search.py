@@ -13,7 +13,7 @@ from covp.codegen.schedule import Schedule
 Strategy = Literal["model", "random", "exhaustive"]
 
 
-class Search(Protocol):
+class ScheduleSearch(Protocol):
     """Proposes schedules and learns from their scores."""
 
     def propose(self, count: int) -> list[Schedule]:
@@ -25,7 +25,7 @@ class Search(Protocol):
         ...
 
 
-def make_search(strategy: Strategy, points: Sequence[Schedule], seed: int = 0) -> Search:
+def make_search(strategy: Strategy, points: Sequence[Schedule], seed: int = 0) -> ScheduleSearch:
     """Return a search over the points; the first of them, the default, is always proposed first."""
     if strategy == "model":
         return ModelSearch(points, seed)

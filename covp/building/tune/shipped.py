@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from covp.building.tune.trial import Trial
+from covp.building.tune.trial import ScheduleTrial
 from covp.errors import CovpError
 
 FOLDER = Path(str(files("covp.building.tune") / "shipped"))
@@ -40,7 +40,7 @@ def file_name(core: str, compiler: str) -> str:
     return f"{core}-{compiler.replace(' ', '-')}.jsonl"
 
 
-def read_shipped(path: Path) -> list[Trial]:
+def read_shipped(path: Path) -> list[ScheduleTrial]:
     """Return the trials of one file.
 
     Raises:
@@ -53,7 +53,7 @@ def read_shipped(path: Path) -> list[Trial]:
     except msgspec.DecodeError as error:
         raise CovpError(f"{path}: not covp's trials ({error}); install covp again") from None
     return [
-        Trial(
+        ScheduleTrial(
             layer=one.layer,
             core=shared.core,
             compiler=shared.compiler,
@@ -71,9 +71,9 @@ def read_shipped(path: Path) -> list[Trial]:
     ]
 
 
-def write_shipped(path: Path, trials: Iterable[Trial]) -> None:
+def write_shipped(path: Path, trials: Iterable[ScheduleTrial]) -> None:
     """Write exact trials of the virtual device, all of one core, compiler and version."""
-    layers: dict[str, list[Trial]] = {}
+    layers: dict[str, list[ScheduleTrial]] = {}
     for trial in trials:
         layers.setdefault(trial.layer, []).append(trial)
     (first, *_), *_ = layers.values()
@@ -82,7 +82,7 @@ def write_shipped(path: Path, trials: Iterable[Trial]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _pack(trials: list[Trial]) -> dict[str, object]:
+def _pack(trials: list[ScheduleTrial]) -> dict[str, object]:
     rows = [(t.schedule, t.instructions, t.cycles, t.flash_bytes, t.scratch_bytes) for t in trials]
     return {"layer": trials[0].layer, "structure": trials[0].structure, "trials": rows}
 

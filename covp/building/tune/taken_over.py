@@ -7,14 +7,16 @@ from typing import get_args
 from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective, change_options
 from covp.building.tune.keys import layer_key
 from covp.building.tune.records import Records
-from covp.building.tune.trial import Cost, Trial, best_of
+from covp.building.tune.trial import Cost, ScheduleTrial, best_of
 from covp.chip.cores import Core
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.graph.graph import Op
 
 
-def _is_own(trial: Trial, op: Op, core: Core, compiler: str, device: str = "virtual") -> bool:
+def _is_own(
+    trial: ScheduleTrial, op: Op, core: Core, compiler: str, device: str = "virtual"
+) -> bool:
     """Return whether a trial is of this layer, core, compiler and kind of device."""
     own = layer_key(op), core.key, compiler, device
     return (trial.layer, trial.core, trial.compiler, trial.device) == own

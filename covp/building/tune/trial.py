@@ -1,4 +1,4 @@
-"""`Trial`: one schedule of a layer, measured, and which of several is the best."""
+"""`ScheduleTrial`: one schedule of a layer, measured, and which of several is the best."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4
 
 
 @dataclass(frozen=True)
-class Trial:
+class ScheduleTrial:
     """One schedule, measured.
 
     Attributes:
@@ -83,10 +83,10 @@ class Trial:
 
 
 def best_of(
-    trials: Iterable[Trial],
+    trials: Iterable[ScheduleTrial],
     options: BuildOptions = DEFAULT_BUILD,
     cost: Cost = "instructions",
-) -> Trial | None:
+) -> ScheduleTrial | None:
     """Return the exact trial of least score, then flash, within ``max_scratch``; None without."""
     most = options.max_scratch
     fitting = [
@@ -95,9 +95,9 @@ def best_of(
     return min(fitting, key=lambda t: (t.score(options, cost), t.flash_bytes), default=None)
 
 
-def pareto_front(trials: Iterable[Trial]) -> list[Trial]:
+def pareto_front(trials: Iterable[ScheduleTrial]) -> list[ScheduleTrial]:
     """Return the exact trials that no other beats in speed and flash, fastest first."""
     exact = [trial for trial in trials if trial.exact]
     costs = np.array([(each.spent(), each.flash_bytes) for each in exact]).reshape(-1, 2)
     best = [trial for trial, is_best in zip(exact, front(costs), strict=True) if is_best]
-    return sorted(best, key=Trial.spent)
+    return sorted(best, key=ScheduleTrial.spent)

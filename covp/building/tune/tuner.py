@@ -16,13 +16,13 @@ from covp.building.tune.records import (
     VERSION,
     Cost,
     Records,
-    Trial,
+    ScheduleTrial,
     append_trials,
     best_of,
     layer_key,
     trial_file,
 )
-from covp.building.tune.search import Search, Strategy, make_search
+from covp.building.tune.search import ScheduleSearch, Strategy, make_search
 from covp.building.tune.taken_over import remeasure_candidates
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.layer import KernelRequest, schedules
@@ -51,7 +51,7 @@ class Progress:
     tried: int
     planned: int
     total: int
-    best: Trial | None
+    best: ScheduleTrial | None
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class LayerResult:
     """
 
     op: Op
-    default: Trial | None
-    best: Trial | None
-    trials: tuple[Trial, ...]
+    default: ScheduleTrial | None
+    best: ScheduleTrial | None
+    trials: tuple[ScheduleTrial, ...]
     space: int
     build: BuildOptions = DEFAULT_BUILD
 
@@ -79,7 +79,7 @@ class LayerResult:
         """Schedules of the layer that were measured."""
         return len(self.trials)
 
-    def best_for(self, objective: Objective) -> Trial | None:
+    def best_for(self, objective: Objective) -> ScheduleTrial | None:
         """Return the best exact trial for another objective."""
         return best_of(self.trials, change_options(self.build, {"optimize": objective}))
 
@@ -220,13 +220,13 @@ class _Tuner(Closing):
     def _points(self, op: Op) -> list[Schedule]:
         return schedules(KernelRequest(op, self.platform.core, "layer"))
 
-    def _known(self, op: Op) -> dict[str, Trial]:
+    def _known(self, op: Op) -> dict[str, ScheduleTrial]:
         core, kind = self.platform.core.key, self.options.device_kind
         trials = self.records.trials(layer_key(op), core, self.compiler, kind)
         fitting = self.records.filter_usable(trials, op, self.platform.core)
         return {trial.schedule: trial for trial in fitting}
 
-    def _plan(self, points: Sequence[Schedule], known: dict[str, Trial]) -> int:
+    def _plan(self, points: Sequence[Schedule], known: dict[str, ScheduleTrial]) -> int:
         new = sum(str(point) not in known for point in points)
         return min(self.options.trials or new, new)
 
@@ -246,7 +246,9 @@ class _Tuner(Closing):
             self.options.build,
         )
 
-    def _search(self, op: Op, search: Search, known: dict[str, Trial], planned: int) -> None:
+    def _search(
+        self, op: Op, search: ScheduleSearch, known: dict[str, ScheduleTrial], planned: int
+    ) -> None:
         running: dict[int, Schedule] = {}
         started = tried = 0
         wanted = self.options
@@ -280,13 +282,13 @@ class _Tuner(Closing):
                 search.learn(schedule, self._score(trial))
                 self.report(Progress(op.name, tried, planned, self.total, self._best(known)))
 
-    def _best(self, known: dict[str, Trial]) -> Trial | None:
+    def _best(self, known: dict[str, ScheduleTrial]) -> ScheduleTrial | None:
         return best_of(known.values(), self.options.build, self.options.cost)
 
     def _late(self) -> bool:
         return self.layer_end is not None and monotonic() >= self.layer_end
 
-    def _score(self, trial: Trial | None) -> float:
+    def _score(self, trial: ScheduleTrial | None) -> float:
         limit = self.options.build.max_scratch
         if trial is None or not trial.exact or trial.version != VERSION:
             return float("inf")

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from covp.chip.energy.accelergy_files import (
+    AccelergyFile,
     ClassTable,
     Compound,
-    File,
-    Node,
-    Part,
+    _Node,
+    _Part,
     number,
     read_files,
     read_table,
@@ -34,7 +34,7 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Figure:
+class SummedFigure:
     """An energy in pJ or an area in um2, and what it is the sum of, as text."""
 
     value: float
@@ -44,12 +44,16 @@ class Figure:
 @dataclass(frozen=True)
 class _Component:
     name: str
-    part: Part
+    part: _Part
     attributes: Values
 
-    def scale(self, what: Literal["area", "energy"], figure: Figure) -> Figure:
+    def scale(self, what: Literal["area", "energy"], figure: SummedFigure) -> SummedFigure:
         scale = _product(self.part.scales(what), self.attributes, self.name)
-        return figure if scale == 1 else Figure(figure.value * scale, f"{scale:g} x {figure.how}")
+        return (
+            figure
+            if scale == 1
+            else SummedFigure(figure.value * scale, f"{scale:g} x {figure.how}")
+        )
 
 
 class Description:
@@ -64,7 +68,7 @@ class Description:
     """
 
     def __init__(self, files: Iterable[Path], tables: Path) -> None:
-        read: list[File] = [*read_files(files)]
+        read: list[AccelergyFile] = [*read_files(files)]
         self._tables = tables
         self._classes = {
             one.name: one
@@ -80,7 +84,7 @@ class Description:
         self._energies = [one for file in read for one in getattr(file.ERT, "tables", ())]
         self._areas = [one for file in read for one in getattr(file.ART, "tables", ())]
 
-    def energy(self, component: str, action: str, arguments: Values) -> Figure:
+    def energy(self, component: str, action: str, arguments: Values) -> SummedFigure:
         """Return the energy of one action of a component, in pJ.
 
         Args:
@@ -101,7 +105,7 @@ class Description:
             if one.name == action and _agree(one.arguments or {}, arguments)
         }
         if len(found) == 1:
-            return Figure(number(found.pop(), f"{component}.{action}"), "Accelergy's ERT")
+            return SummedFigure(number(found.pop(), f"{component}.{action}"), "Accelergy's ERT")
         if actions:
             why = f"{len(found)} energies: state its arguments" if found else "no energy in the ERT"
             raise AcceleratorError(f"{component}.{action} has {why}")
@@ -109,11 +113,11 @@ class Description:
         figure = self._energy(one.part.kind, one.attributes, action, arguments, 0)
         return one.scale("energy", figure)
 
-    def area(self, component: str) -> Figure:
+    def area(self, component: str) -> SummedFigure:
         """Return the area of one component, in um2. Raises AcceleratorError: as `energy`."""
         for table in self._areas:
             if _is(table.name, component):
-                return Figure(number(table.area, component), "Accelergy's ART")
+                return SummedFigure(number(table.area, component), "Accelergy's ART")
         one = self._find(component)
         return one.scale("area", self._area(one.part.kind, one.attributes, 0))
 
@@ -137,10 +141,10 @@ class Description:
 
     def _energy(
         self, kind: str, attributes: Values, action: str, arguments: Values, depth: int
-    ) -> Figure:
+    ) -> SummedFigure:
         compound = self._compound(kind, depth)
         if compound is None:
-            return Figure(self._table(kind).energy(attributes, action, arguments))
+            return SummedFigure(self._table(kind).energy(attributes, action, arguments))
         names = {**_fill(compound.attributes, attributes), **arguments}
         actions = {one.name: one for one in compound.actions}
         if action not in actions:
@@ -157,10 +161,10 @@ class Description:
                 parts.append((_plain(user.name), one.value * times))
         return _sum(parts)
 
-    def _area(self, kind: str, attributes: Values, depth: int) -> Figure:
+    def _area(self, kind: str, attributes: Values, depth: int) -> SummedFigure:
         compound = self._compound(kind, depth)
         if compound is None:
-            return Figure(self._table(kind).area(attributes))
+            return SummedFigure(self._table(kind).area(attributes))
         names = _fill(compound.attributes, attributes)
         parts = []
         for part in compound.subcomponents:
@@ -185,7 +189,7 @@ class Description:
         return read_table(path)
 
 
-def _components(node: Node, place: str, inherited: Values) -> Iterator[_Component]:
+def _components(node: _Node, place: str, inherited: Values) -> Iterator[_Component]:
     """Yield the components of a level and all below; attributes are handed down."""
     place = f"{place}{node.name}."
     attributes = _fill(node.attributes, {}, inherited)
@@ -203,13 +207,13 @@ def _fill(own: Values, given: Values, names: Values | None = None) -> dict[str, 
     return found
 
 
-def _own(part: Part, names: Values) -> dict[str, Any]:
+def _own(part: _Part, names: Values) -> dict[str, Any]:
     """Return a part's attributes; the technology is the whole's where it has none of its own."""
     shared = {key: names[key] for key in ("technology", "latency") if key in names}
     return {**shared, **{key: value_of(value, names) for key, value in part.attributes.items()}}
 
 
-def _part(compound: Compound, name: str) -> Part:
+def _part(compound: Compound, name: str) -> _Part:
     parts = {_plain(one.name): one for one in compound.subcomponents}
     if _plain(name) not in parts:
         known = near_misses(_plain(name), parts)
@@ -217,8 +221,10 @@ def _part(compound: Compound, name: str) -> Part:
     return parts[_plain(name)]
 
 
-def _sum(parts: list[tuple[str, float]]) -> Figure:
-    return Figure(sum(value for _, value in parts), " + ".join(f"{n} {v:.4g}" for n, v in parts))
+def _sum(parts: list[tuple[str, float]]) -> SummedFigure:
+    return SummedFigure(
+        sum(value for _, value in parts), " + ".join(f"{n} {v:.4g}" for n, v in parts)
+    )
 
 
 def _product(factors: Iterable[Any], names: Values, where: str) -> float:

@@ -27,7 +27,7 @@ Attributes = dict[str, Any]
 _T = TypeVar("_T")
 
 
-class Call(msgspec.Struct, frozen=True):
+class _Call(msgspec.Struct, frozen=True):
     """An action of a subcomponent; how often, or at which scale (older files: share)."""
 
     name: str
@@ -46,17 +46,17 @@ class User(msgspec.Struct, frozen=True):
     """The calls that an action makes to one subcomponent."""
 
     name: str
-    actions: tuple[Call, ...] = ()
+    actions: tuple[_Call, ...] = ()
 
 
-class Action(msgspec.Struct, frozen=True):
+class _Action(msgspec.Struct, frozen=True):
     """An action of a compound component."""
 
     name: str
     subcomponents: tuple[User, ...] = ()
 
 
-class Part(msgspec.Struct, frozen=True):
+class _Part(msgspec.Struct, frozen=True):
     """A component in the architecture, or a subcomponent; older files have shares for scales."""
 
     name: str
@@ -79,28 +79,28 @@ class Compound(msgspec.Struct, frozen=True):
 
     name: str
     attributes: Attributes = {}
-    subcomponents: tuple[Part, ...] = ()
-    actions: tuple[Action, ...] = ()
+    subcomponents: tuple[_Part, ...] = ()
+    actions: tuple[_Action, ...] = ()
 
 
-class Node(msgspec.Struct, frozen=True):
+class _Node(msgspec.Struct, frozen=True):
     """A level of the architecture."""
 
     name: str
     attributes: Attributes = {}
-    local: tuple[Part, ...] = ()
-    subtree: tuple[Node, ...] = ()
+    local: tuple[_Part, ...] = ()
+    subtree: tuple[_Node, ...] = ()
 
 
 class _Tree(msgspec.Struct, frozen=True):
-    subtree: tuple[Node, ...]
+    subtree: tuple[_Node, ...]
 
 
 class _Classes(msgspec.Struct, frozen=True):
     classes: tuple[Compound, ...]
 
 
-class Energy(msgspec.Struct, frozen=True):
+class _EnergyRow(msgspec.Struct, frozen=True):
     """A row of an energy reference table, pJ."""
 
     name: str
@@ -112,7 +112,7 @@ class EnergyTable(msgspec.Struct, frozen=True):
     """The energies of one component."""
 
     name: str
-    actions: tuple[Energy, ...] = ()
+    actions: tuple[_EnergyRow, ...] = ()
 
 
 class AreaTable(msgspec.Struct, frozen=True):
@@ -130,7 +130,7 @@ class _Areas(msgspec.Struct, frozen=True):
     tables: tuple[AreaTable, ...]
 
 
-class File(msgspec.Struct, frozen=True):
+class AccelergyFile(msgspec.Struct, frozen=True):
     """The content of one file."""
 
     architecture: _Tree | None = None
@@ -139,16 +139,16 @@ class File(msgspec.Struct, frozen=True):
     ART: _Areas | None = None
 
 
-def read_files(paths: Iterable[Path]) -> Iterator[File]:
+def read_files(paths: Iterable[Path]) -> Iterator[AccelergyFile]:
     """Read files.
 
     Raises:
         AcceleratorError: one line with the file, the key and the reason.
     """
     for path in paths:
-        file = read_as(path, File)
-        if file == File():
-            keys = ", ".join(File.__struct_fields__)
+        file = read_as(path, AccelergyFile)
+        if file == AccelergyFile():
+            keys = ", ".join(AccelergyFile.__struct_fields__)
             raise AcceleratorError(f"{path} is not a file of Accelergy, which has one of {keys}")
         yield file
 

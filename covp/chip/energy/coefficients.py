@@ -1,4 +1,4 @@
-"""`Coefficient` and `Table`: figures of chips and technologies from data files, with their sources.
+"""`Coefficient` and `CoefficientTable`: chips and technologies from data files, with sources.
 
 ``microcontrollers.yaml`` has what a cycle of a chip costs, ``technologies.yaml`` what operations,
 bytes and area cost in a technology. A figure without a source is not a coefficient.
@@ -77,7 +77,7 @@ class Coefficient:
 
 
 @dataclass(frozen=True)
-class Table:
+class CoefficientTable:
     """The coefficients of one chip or technology.
 
     Attributes:
@@ -92,18 +92,18 @@ class Table:
 
 
 @functools.cache
-def microcontrollers() -> dict[str, Table]:
+def microcontrollers() -> dict[str, CoefficientTable]:
     """Read the cost of a cycle (key "run"), by the name of the chip and its supply."""
     return read_tables(_FOLDER / "microcontrollers.yaml")
 
 
 @functools.cache
-def technologies() -> dict[str, Table]:
+def technologies() -> dict[str, CoefficientTable]:
     """Read the cost of operations, bytes and area, by technology."""
     return read_tables(_FOLDER / "technologies.yaml")
 
 
-def read_tables(path: Path) -> dict[str, Table]:
+def read_tables(path: Path) -> dict[str, CoefficientTable]:
     """Read and check a file of tables.
 
     Raises:
@@ -120,8 +120,8 @@ def read_tables(path: Path) -> dict[str, Table]:
     return {name: _table(name, table) for name, table in tables.items()}
 
 
-def _table(name: str, table: _Table) -> Table:
-    return Table(
+def _table(name: str, table: _Table) -> CoefficientTable:
+    return CoefficientTable(
         name,
         table.about,
         {
@@ -140,7 +140,7 @@ def _table(name: str, table: _Table) -> Table:
     )
 
 
-def find_microcontroller(name: str) -> Table:
+def find_microcontroller(name: str) -> CoefficientTable:
     """Return a table of `microcontrollers`.
 
     Raises:

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from covp.chip.energy.accelergy import Description, Figure
+from covp.chip.energy.accelergy import Description, SummedFigure
 from covp.chip.energy.accelergy_files import read_as
 from covp.chip.energy.coefficients import technologies
 from covp.chip.energy.units import UnitArea, UnitEnergy
@@ -115,7 +115,7 @@ def _area(file: _File, known: Description) -> UnitArea:
     return UnitArea(mac.value, per_kb, _source(file, cited))
 
 
-def _cite(known: Description, component: str, what: str, figure: Figure, unit: str) -> str:
+def _cite(known: Description, component: str, what: str, figure: SummedFigure, unit: str) -> str:
     """Technology, value and parts of one figure."""
     node = known.node(component)
     how = f" ({figure.how})" if figure.how else ""

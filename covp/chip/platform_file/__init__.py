@@ -8,7 +8,7 @@ from covp.chip.platform_file.further_cores import FIRST, FurtherCore
 from covp.chip.platform_file.memory import Region, WaitStates, join_regions, parse_size
 from covp.chip.platform_file.model import (
     AcceleratorSlot,
-    Firmware,
+    BoardSupport,
     OpenOcd,
     PeripheralConfig,
     Platform,
@@ -27,7 +27,7 @@ from covp.chip.platform_file.rules import first_problem
 __all__ = [
     "FIRST",
     "AcceleratorSlot",
-    "Firmware",
+    "BoardSupport",
     "FurtherCore",
     "OpenOcd",
     "PeripheralConfig",

@@ -65,7 +65,7 @@ class OpenOcd(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     init: tuple[str, ...] = ()
 
 
-class Firmware(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BoardSupport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The board support of firmware: a file of device_runtime/boards and the macros it takes."""
 
     board: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$")] = "generic"
@@ -116,7 +116,7 @@ class Platform(
     qemu: Qemu | None = None
     energy: CoreEnergy | None = None
     timing: str | None = None
-    firmware: Firmware | None = None
+    firmware: BoardSupport | None = None
     further_cores: tuple[FurtherCore, ...] = ()
     shared_memory: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()

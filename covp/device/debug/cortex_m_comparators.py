@@ -10,7 +10,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
 from covp.device.debug.cortex_m_ids import CoreIds
-from covp.device.debug.target import Access, DebugTarget
+from covp.device.debug.target import DebugTarget, WatchedAccess
 from covp.device.machine.watchpoints import WatchHit
 
 _ENABLE, _KEY = 1, 2
@@ -19,7 +19,7 @@ _DWT_CTRL, _DWT_COMP = 0x00, 0x20
 _MATCHED = 1 << 24
 _ARMV8M = 0x47701A02
 
-Data = tuple[int, int, Access]
+Data = tuple[int, int, WatchedAccess]
 """A watchpoint: address, size in bytes, accesses."""
 
 
@@ -155,12 +155,16 @@ class WatchpointUnit:
 
     def _data(self, comparator: int, mask: int, function: int) -> list[Data]:
         if self._is_v8:
-            kinds = {4: Access.ANY, 5: Access.WRITE, 6: Access.READ}
+            kinds = {4: WatchedAccess.ANY, 5: WatchedAccess.WRITE, 6: WatchedAccess.READ}
             access = kinds.get(function & 0xF) if function >> 4 & 3 == 1 else None
             size = 1 << (function >> 10 & 3)
         else:
             # with DATAVMATCH or CYCMATCH it compares something else than addresses
-            kinds = {} if function & 0x180 else {5: Access.READ, 6: Access.WRITE, 7: Access.ANY}
+            kinds = (
+                {}
+                if function & 0x180
+                else {5: WatchedAccess.READ, 6: WatchedAccess.WRITE, 7: WatchedAccess.ANY}
+            )
             access = kinds.get(function & 0xF)
             size = 1 << (mask & 0x1F)
         return [(comparator & -size, size, access)] if access is not None else []

@@ -22,7 +22,7 @@ _CSW_KEPT = 0x7F000F37
 _CSW_ENABLED = 1 << 6
 
 
-class Memory(Protocol):
+class AddressSpace(Protocol):
     """The address space that the access port reaches."""
 
     def read(self, address: int, size: int) -> bytes:
@@ -44,7 +44,7 @@ class MemAp:
             (IHI0031E C2.2.2).
     """
 
-    def __init__(self, memory: Memory, identity: int, increment_bits: int) -> None:
+    def __init__(self, memory: AddressSpace, identity: int, increment_bits: int) -> None:
         self._memory = memory
         self._identity = identity
         self._wrap = (1 << increment_bits) - 1
@@ -111,7 +111,7 @@ class JtagDp:
     ir_length = 4
 
     def __init__(
-        self, memory: Memory, idcode: int, ap_identity: int, increment_bits: int = 10
+        self, memory: AddressSpace, idcode: int, ap_identity: int, increment_bits: int = 10
     ) -> None:
         self._ap = MemAp(memory, ap_identity, increment_bits)
         self._idcode = idcode

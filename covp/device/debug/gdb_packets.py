@@ -10,7 +10,7 @@ import binascii
 import re
 from collections.abc import Callable
 
-from covp.device.debug.target import Access, DebugTarget
+from covp.device.debug.target import DebugTarget, WatchedAccess
 from covp.device.debug.target_xml import (
     GdbRegister,
     gdb_registers,
@@ -23,7 +23,7 @@ from covp.errors import DeviceError, UsageError, near_misses
 
 _SOFTWARE, _HARDWARE, _WRITE, _READ, _ANY = range(5)
 _BREAKPOINTS = {_SOFTWARE: b"swbreak", _HARDWARE: b"hwbreak"}
-_WATCHPOINTS = {_WRITE: Access.WRITE, _READ: Access.READ, _ANY: Access.ANY}
+_WATCHPOINTS = {_WRITE: WatchedAccess.WRITE, _READ: WatchedAccess.READ, _ANY: WatchedAccess.ANY}
 _WATCH_NAMES = {_WRITE: b"watch", _READ: b"rwatch", _ANY: b"awatch"}
 
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Protocol
 
 
-class State(IntEnum):
+class TapState(IntEnum):
     """The sixteen states of the TAP controller, IEEE 1149.1 figure 6-1."""
 
     RESET = 0
@@ -32,29 +32,38 @@ class State(IntEnum):
 NEXT: tuple[tuple[int, int], ...] = tuple(
     (int(low), int(high))
     for low, high in (
-        (State.IDLE, State.RESET),
-        (State.IDLE, State.SELECT_DR),
-        (State.CAPTURE_DR, State.SELECT_IR),
-        (State.SHIFT_DR, State.EXIT1_DR),
-        (State.SHIFT_DR, State.EXIT1_DR),
-        (State.PAUSE_DR, State.UPDATE_DR),
-        (State.PAUSE_DR, State.EXIT2_DR),
-        (State.SHIFT_DR, State.UPDATE_DR),
-        (State.IDLE, State.SELECT_DR),
-        (State.CAPTURE_IR, State.RESET),
-        (State.SHIFT_IR, State.EXIT1_IR),
-        (State.SHIFT_IR, State.EXIT1_IR),
-        (State.PAUSE_IR, State.UPDATE_IR),
-        (State.PAUSE_IR, State.EXIT2_IR),
-        (State.SHIFT_IR, State.UPDATE_IR),
-        (State.IDLE, State.SELECT_DR),
+        (TapState.IDLE, TapState.RESET),
+        (TapState.IDLE, TapState.SELECT_DR),
+        (TapState.CAPTURE_DR, TapState.SELECT_IR),
+        (TapState.SHIFT_DR, TapState.EXIT1_DR),
+        (TapState.SHIFT_DR, TapState.EXIT1_DR),
+        (TapState.PAUSE_DR, TapState.UPDATE_DR),
+        (TapState.PAUSE_DR, TapState.EXIT2_DR),
+        (TapState.SHIFT_DR, TapState.UPDATE_DR),
+        (TapState.IDLE, TapState.SELECT_DR),
+        (TapState.CAPTURE_IR, TapState.RESET),
+        (TapState.SHIFT_IR, TapState.EXIT1_IR),
+        (TapState.SHIFT_IR, TapState.EXIT1_IR),
+        (TapState.PAUSE_IR, TapState.UPDATE_IR),
+        (TapState.PAUSE_IR, TapState.EXIT2_IR),
+        (TapState.SHIFT_IR, TapState.UPDATE_IR),
+        (TapState.IDLE, TapState.SELECT_DR),
     )
 )
 
 
-_SHIFTING = frozenset((int(State.SHIFT_DR), int(State.SHIFT_IR)))
+_SHIFTING = frozenset((int(TapState.SHIFT_DR), int(TapState.SHIFT_IR)))
 _ACTING = frozenset(
-    map(int, (State.RESET, State.CAPTURE_DR, State.UPDATE_DR, State.CAPTURE_IR, State.UPDATE_IR))
+    map(
+        int,
+        (
+            TapState.RESET,
+            TapState.CAPTURE_DR,
+            TapState.UPDATE_DR,
+            TapState.CAPTURE_IR,
+            TapState.UPDATE_IR,
+        ),
+    )
 )
 
 
@@ -115,7 +124,7 @@ class TapChain:
     def __init__(self, taps: Sequence[Tap]) -> None:
         self._taps = tuple(taps)
         self._ir_length = sum(tap.ir_length for tap in taps)
-        self.state: int = State.RESET
+        self.state: int = TapState.RESET
         self.is_shifting = False
         self._shift, self._top = 0, 0
         self._lengths: list[int] = []
@@ -128,7 +137,7 @@ class TapChain:
 
     def reset(self) -> None:
         """TRST."""
-        self.state = State.RESET
+        self.state = TapState.RESET
         self.is_shifting = False
         for tap in self._taps:
             tap.reset()
@@ -144,14 +153,14 @@ class TapChain:
 
     def _act(self, state: int) -> None:
         """Execute the action of the state that was entered."""
-        if state == State.CAPTURE_DR:
+        if state == TapState.CAPTURE_DR:
             self._capture_dr()
-        elif state == State.UPDATE_DR:
+        elif state == TapState.UPDATE_DR:
             for tap, value in zip(self._taps, self._parts(self._lengths), strict=True):
                 tap.update(value)
-        elif state == State.CAPTURE_IR:
+        elif state == TapState.CAPTURE_IR:
             self._capture_ir()
-        elif state == State.UPDATE_IR:
+        elif state == TapState.UPDATE_IR:
             for tap, value in zip(self._taps, self._parts(self._ir_lengths()), strict=True):
                 tap.set_instruction(value)
         else:

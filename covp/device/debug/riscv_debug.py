@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from covp.chip.isa.riscv import RISCV
-from covp.device.debug.target import Access, DebugTarget, HaltReason
+from covp.device.debug.target import DebugTarget, HaltReason, WatchedAccess
 from covp.errors import DeviceError
 
 IDCODE = 0x10001FFF
@@ -219,7 +219,9 @@ class DebugModule:
         if control & 4:
             (target.set_breakpoint if on else target.clear_breakpoint)(address)
         if control & 3:
-            access = {1: Access.READ, 2: Access.WRITE, 3: Access.ANY}[control & 3]
+            access = {1: WatchedAccess.READ, 2: WatchedAccess.WRITE, 3: WatchedAccess.ANY}[
+                control & 3
+            ]
             (target.set_watchpoint if on else target.clear_watchpoint)(address, 4, access)
 
     # -- system bus ---------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class HaltReason(Enum):
     EXIT = "exit"
 
 
-class Access(Enum):
+class WatchedAccess(Enum):
     """The kind of accesses that a watchpoint stops."""
 
     READ = "read"
@@ -69,7 +69,7 @@ class DebugTarget(Owned):
         self.on_halt: Callable[[], None] | None = None
         self._registers = CoreRegisters(device)
         self._breakpoints: Counter[int] = Counter()
-        self._watchpoints: Counter[tuple[int, int, Access]] = Counter()
+        self._watchpoints: Counter[tuple[int, int, WatchedAccess]] = Counter()
         self._core = threading.Lock()  # held while the emulator is used
         self._waiting = 0
         self._changed = threading.Condition()
@@ -219,13 +219,13 @@ class DebugTarget(Owned):
             self._breakpoints = +self._breakpoints
             self.device.set_breakpoints(self._breakpoints)
 
-    def set_watchpoint(self, address: int, size: int, access: Access) -> None:
+    def set_watchpoint(self, address: int, size: int, access: WatchedAccess) -> None:
         """Halt before the core's accesses to memory (not of peripherals' registers)."""
         with self._still():
             self._watchpoints[address, size, access] += 1
             self._arm_watchpoints()
 
-    def clear_watchpoint(self, address: int, size: int, access: Access) -> None:
+    def clear_watchpoint(self, address: int, size: int, access: WatchedAccess) -> None:
         """Take a watchpoint away; no effect where there is none."""
         with self._still():
             self._watchpoints[address, size, access] -= 1
@@ -234,7 +234,9 @@ class DebugTarget(Owned):
 
     def _arm_watchpoints(self) -> None:
         self.device.set_watchpoints(
-            Watch(address, size, access is not Access.WRITE, access is not Access.READ)
+            Watch(
+                address, size, access is not WatchedAccess.WRITE, access is not WatchedAccess.READ
+            )
             for address, size, access in self._watchpoints
         )
 

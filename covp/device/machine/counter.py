@@ -14,7 +14,7 @@ from unicorn import unicorn_const as uc
 from covp.device.machine.data_cache import DataCache
 from covp.device.machine.engine import register_ids
 from covp.device.machine.inlining import inline_calls
-from covp.device.machine.native_caches import MAX_REGIONS, CacheState, Ghosts, NativeCaches
+from covp.device.machine.native_caches import MAX_REGIONS, CacheContents, Ghosts, NativeCaches
 from covp.device.machine.native_counter import (
     ALL_CAUSES,
     BlockCount,
@@ -22,7 +22,7 @@ from covp.device.machine.native_counter import (
     EdgeCount,
     MachineState,
     MarkerItem,
-    Progress,
+    SnapshotHead,
     SpendingItem,
     VariedCount,
     counter_library,
@@ -86,10 +86,10 @@ class Totals(NamedTuple):
 class CounterState:
     """The state that `Counter.save_state` keeps; opaque."""
 
-    kept: tuple[Progress, ctypes.Array[CountPair], ctypes.Array[SpendingItem]]
+    kept: tuple[SnapshotHead, ctypes.Array[CountPair], ctypes.Array[SpendingItem]]
     pointers: tuple[int, ...]
     counting: object
-    caches: CacheState
+    caches: CacheContents
 
 
 class Counter:
@@ -479,7 +479,7 @@ class Counter:
 
     def save_state(self) -> CounterState:
         """Totals, phases and their markers; not the counts of single blocks."""
-        progress, buckets = Progress(), (CountPair * self._bucket_count)()
+        progress, buckets = SnapshotHead(), (CountPair * self._bucket_count)()
         spending, caches = self._spending_items(), self.caches.save_state()
         kept = (progress, buckets, spending)
         pointers = tuple(map(ctypes.addressof, kept))

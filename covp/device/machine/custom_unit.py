@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 
 from covp.compilers.host_compiler import compile_for_host
-from covp.compilers.toolchain import Source
+from covp.compilers.toolchain import SourceText
 from covp.hardware.custom_instruction import CustomInstruction
 
 STATE_WORDS = 16
@@ -47,7 +47,7 @@ class CustomUnit:
         self.state = (ctypes.c_uint32 * STATE_WORDS)()
         source = _PRELUDE + "".join(instruction.source for instruction in instructions)
         what = f"the custom instructions of {name}"
-        path = compile_for_host("custom", what, [Source("custom.c", source)])
+        path = compile_for_host("custom", what, [SourceText("custom.c", source)])
         self.library = ctypes.CDLL(str(path))
 
     def function(self, instruction: CustomInstruction) -> int:

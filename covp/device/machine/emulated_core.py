@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc, UcContext, uclib
 
-from covp.base.memory_states import Finding
+from covp.base.memory_states import ForbiddenAccess
 from covp.chip.cores import Core
 from covp.chip.platform_file import Platform
 from covp.device.machine.counter import Counter, CounterState, Totals
@@ -207,7 +207,7 @@ class EmulatedCore:
             self.engine.ctl_remove_cache(address, address + size)
             self.mmio.forget_code()
 
-    def check_memory(self, explain: Callable[[Finding], DeviceFault]) -> Shadow:
+    def check_memory(self, explain: Callable[[ForbiddenAccess], DeviceFault]) -> Shadow:
         """Check accesses to memory from now on; see `ChecksMemory.check_memory`."""
         if self.shadow is None:
             self.shadow = self.counter.add_shadow()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from unicorn import unicorn_const as uc
 from unicorn.unicorn_py3.unicorn import Uc
 
-from covp.base.memory_states import Finding
+from covp.base.memory_states import ForbiddenAccess
 from covp.chip.cores import Core
 from covp.chip.isa.riscv import RISCV
 from covp.device.machine.counter import NOWHERE, Counter
@@ -78,7 +78,7 @@ class Execution:
         self.turn_end: int | None = None
         self.host_call: Callable[[int], int | None] | None = None
         self._shadow: Shadow | None = None
-        self._explain: Callable[[Finding], DeviceFault]
+        self._explain: Callable[[ForbiddenAccess], DeviceFault]
         self._host_waits = False
         self._has_splits = False
         self._core, self._engine, self._counter = core, engine, counter
@@ -235,7 +235,9 @@ class Execution:
 
     # -- the steps after it, in their order ---------------------------------------------------
 
-    def check_memory(self, shadow: Shadow, explain: Callable[[Finding], DeviceFault]) -> None:
+    def check_memory(
+        self, shadow: Shadow, explain: Callable[[ForbiddenAccess], DeviceFault]
+    ) -> None:
         """Make accesses that the shadow does not allow faults from now on."""
         self._shadow, self._explain = shadow, explain
 

@@ -10,7 +10,7 @@ import msgspec
 
 from covp.chip.platform_file import Platform, parse_size
 from covp.chip.platform_file.caches import Cache, GhostCache, Replacement
-from covp.device.timing.native import WaitStates, pointer, u32, u64
+from covp.device.timing.native import RegionWaits, pointer, u32, u64
 
 MAX_REGIONS = 16
 GHOST_COUNTS = MAX_REGIONS + 2
@@ -44,7 +44,7 @@ class CacheCounts(NamedTuple):
     misses: int
 
 
-class CacheState(NamedTuple):
+class CacheContents(NamedTuple):
     """The content of all caches; opaque."""
 
     items: bytes
@@ -111,11 +111,11 @@ class NativeCaches:
             for cache, native in zip(self.caches, self.native, strict=False)
         }
 
-    def save_state(self) -> CacheState:
+    def save_state(self) -> CacheContents:
         """Return the content of the caches, and the counts."""
-        return CacheState(bytes(self.native), tuple(lines.save() for lines in self._lines))
+        return CacheContents(bytes(self.native), tuple(lines.save() for lines in self._lines))
 
-    def load_state(self, state: CacheState) -> None:
+    def load_state(self, state: CacheContents) -> None:
         """Go back to a saved state of these very caches."""
         if not self.caches:
             return
@@ -152,7 +152,7 @@ def _pack_regions(slot: NativeCache, cache: Cache, platform: Platform) -> None:
         place.store = 1 + region.waits.data
 
 
-def uncached_waits(platform: Platform) -> list[WaitStates]:
+def uncached_waits(platform: Platform) -> list[RegionWaits]:
     """Return the wait states of each region that a core meets without caches.
 
     What goes through a cache waits for the cache instead.
@@ -162,7 +162,7 @@ def uncached_waits(platform: Platform) -> list[WaitStates]:
         caches = [cache for cache in platform.caches if cache.name in region.caches]
         fetch = 0 if any(cache.fetches for cache in caches) else region.waits.fetch
         data = 0 if any(cache.has_data for cache in caches) else region.waits.data
-        found.append(WaitStates(region.start, region.end, fetch, data))
+        found.append(RegionWaits(region.start, region.end, fetch, data))
     return found
 
 

@@ -118,7 +118,7 @@ class SegmentCounts(ctypes.Structure):
     _fields_ = (("cuts", u64), ("runs", u64), ("operands", u64))
 
 
-class Progress(ctypes.Structure):
+class SnapshotHead(ctypes.Structure):
     """All of a snapshot but the buckets."""
 
     _fields_ = (

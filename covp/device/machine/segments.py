@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from covp.device.machine.native_caches import GHOST_COUNTS, Ghosts
 from covp.device.machine.native_counter import SegmentCut, SegmentOperands, SegmentRun
-from covp.device.timing.segments import ENDED, LOOKED, POLLED, SLEPT, STARTED, Event, Segments
+from covp.device.timing.segments import ENDED, LOOKED, POLLED, SLEPT, STARTED, CutEvent, Segments
 from covp.device.timing.trace import Trace
 from covp.errors import DeviceError
 
@@ -40,7 +40,7 @@ class SegmentLog:
     ) -> None:
         self._library, self._machine = library, machine
         self._is_running, self._pace = is_running, pace
-        self._events: list[Event] = []
+        self._events: list[CutEvent] = []
         self._ghosts = ghosts
         kept = library.machine_keep_segments(machine)
         if not kept or not library.machine_add_ghosts(machine, ghosts.native, ghosts.count):
@@ -68,7 +68,7 @@ class SegmentLog:
         self._cut(ENDED)
 
     def _cut(self, kind: int, unit: object = None, is_over: bool = False) -> None:
-        self._events.append(Event(kind, unit, is_over))
+        self._events.append(CutEvent(kind, unit, is_over))
         self._library.machine_cut(self._machine, kind, self._is_running())
 
     def segments(self, trace: Trace) -> Segments:

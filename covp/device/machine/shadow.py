@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.base.memory_states import Finding, Forbidden
+from covp.base.memory_states import Forbidden, ForbiddenAccess
 from covp.device.machine.native_caches import MAX_REGIONS
 from covp.device.timing.native import pointer, u32
 from covp.errors import DeviceError
@@ -138,12 +138,12 @@ class Shadow:
         """The largest size of the stack in bytes since `begin`, without that of trusted code."""
         return int(self._state.top - self._state.lowest)
 
-    def finding(self) -> Finding | None:
+    def finding(self) -> ForbiddenAccess | None:
         """Return the forbidden access that ended the run; None where there was none."""
         state = self._state
         if not state.found:
             return None
-        return Finding(
+        return ForbiddenAccess(
             state.pc,
             state.address,
             state.size,

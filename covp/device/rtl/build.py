@@ -20,7 +20,7 @@ from covp.base.dependencies import get_extra
 from covp.base.temporary import temporary_folder
 from covp.chip.cores import Core
 from covp.compilers.host_compiler import HostBinary, build_for_host, compile_for_host
-from covp.compilers.toolchain import Source
+from covp.compilers.toolchain import SourceText
 from covp.device.rtl.cores import RtlCore, rtl_of
 from covp.errors import PlatformError, ToolchainError
 
@@ -189,7 +189,7 @@ def library_of(core: Core, wave: str = "") -> Path:
         _verilate(verilator, core.name, [*options, "--Mdir", str(made), *map(str, sources)])
         # in one piece: each file would compile the same headers again, for longer than itself
         parts = [*sorted(made.glob("*.cpp")), _HARNESS / "harness.cpp"]
-        model = Source("model.cpp", "".join(f'#include "{part}"\n' for part in parts))
+        model = SourceText("model.cpp", "".join(f'#include "{part}"\n' for part in parts))
         data = build_for_host(
             f"the RTL of {core.name}" + (" with waveforms" if wave else ""),
             [model],

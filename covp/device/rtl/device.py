@@ -16,7 +16,7 @@ from covp.device.phase_count import PhaseCount
 from covp.device.rtl.build import library_of
 from covp.device.rtl.cores import rtl_of
 from covp.device.rtl.machine import RtlInstructions, RtlMachine
-from covp.device.rtl.model import Event, RtlModel
+from covp.device.rtl.model import RtlEvent, RtlModel
 from covp.device.rtl.recording import RtlRecording
 from covp.device.stop import Source, Sources, Stop
 from covp.device.wave import Wave
@@ -153,9 +153,9 @@ class RtlDevice(Closing):
             event = self._machine.run(time.monotonic() + seconds)
         except DeviceFault as fault:
             raise self._explain(fault) from fault.__cause__
-        if event is Event.TRAP:
+        if event is RtlEvent.TRAP:
             raise self._explain(self._trap())
-        if event is Event.LIMIT:
+        if event is RtlEvent.LIMIT:
             detail = f"{seconds:g} seconds of host time"
             raise self._explain(DeviceFault("timeout", pc=self.model.state.pc, detail=detail))
 

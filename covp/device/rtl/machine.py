@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from covp.chip.platform_file import Platform
 from covp.device.machine.custom_unit import CustomUnit
 from covp.device.rtl.cores import RtlCore
-from covp.device.rtl.model import Event, RtlModel
+from covp.device.rtl.model import RtlEvent, RtlModel
 from covp.errors import AcceleratorError, CovpError, DeviceError, DeviceFault
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock, ClockState
@@ -86,8 +86,8 @@ class RtlMachine:
 
     # -- running ------------------------------------------------------------------------------
 
-    def run(self, deadline: float) -> Event:
-        """Run until the stop, a trap, or the deadline (`time.monotonic`): `Event.LIMIT` then.
+    def run(self, deadline: float) -> RtlEvent:
+        """Run until the stop, a trap, or the deadline (`time.monotonic`): `RtlEvent.LIMIT` then.
 
         Raises:
             DeviceFault: of an access, without its pc's name; "endless sleep".
@@ -99,13 +99,13 @@ class RtlMachine:
             due = self.clock.next_event
             state.limit = _NEVER if due is None else due
             event = self.model.run(0 if self.clock.has_posted else _BATCH)
-            if event in (Event.STOP, Event.TRAP):
+            if event in (RtlEvent.STOP, RtlEvent.TRAP):
                 return event
-            if event is Event.SLEEP:
+            if event is RtlEvent.SLEEP:
                 self._sleep(deadline)
-            elif event is not Event.LIMIT:
+            elif event is not RtlEvent.LIMIT:
                 self._access(event)
-        return Event.LIMIT
+        return RtlEvent.LIMIT
 
     def _sleep(self, deadline: float) -> None:
         """Skip to the next event, or wait for input from outside."""
@@ -120,13 +120,13 @@ class RtlMachine:
             detail = "WFI: no enabled interrupt is pending and no peripheral is at work"
             raise DeviceFault("endless sleep", pc=self.model.state.pc, detail=detail)
 
-    def _access(self, event: Event) -> None:
+    def _access(self, event: RtlEvent) -> None:
         """Make a load or store outside the memory."""
         state = self.model.state
         self._stall = 0
         try:
             base, peripheral = self._find(event)
-            if event is Event.LOAD:
+            if event is RtlEvent.LOAD:
                 state.value = peripheral.read_register(state.address - base, state.size) & _WORD
             else:
                 mask = (1 << 8 * state.size) - 1
@@ -148,12 +148,12 @@ class RtlMachine:
         finally:
             self._stall = None
 
-    def _find(self, event: Event) -> tuple[int, Peripheral]:
+    def _find(self, event: RtlEvent) -> tuple[int, Peripheral]:
         address = self.model.state.address
         for base, peripheral in self.shared.on_page(address & -PAGE):
             if base <= address < base + peripheral.size:
                 return base, peripheral
-        raise nothing_at(event is Event.STORE, address, self.model.state.size)
+        raise nothing_at(event is RtlEvent.STORE, address, self.model.state.size)
 
     # -- time ---------------------------------------------------------------------------------
 

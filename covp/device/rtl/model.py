@@ -19,7 +19,7 @@ _WHOLE_RUN = (1 << 32) - 1
 """A phase that is none; see harness/wave.h."""
 
 
-class Event(enum.IntEnum):
+class RtlEvent(enum.IntEnum):
     """Why a run came back; see harness/state.h."""
 
     LIMIT = 0
@@ -30,7 +30,7 @@ class Event(enum.IntEnum):
     SLEEP = 5
 
 
-class State(ctypes.Structure):
+class SharedState(ctypes.Structure):
     """The state that the library and Python share; see harness/state.h."""
 
     _fields_ = (
@@ -99,7 +99,7 @@ class RtlModel:
     def _make(self, library: Path) -> None:
         self._path, self._library = library, _open_library(library)
         self._handle: int | None = self._library.covp_rtl_new()
-        self.state: State = self._library.covp_rtl_state(self._handle).contents
+        self.state: SharedState = self._library.covp_rtl_state(self._handle).contents
         for memory in self._memories:
             region = memory.region
             self._library.covp_rtl_add_region(
@@ -199,7 +199,7 @@ class RtlModel:
         )
 
     def spent(self) -> int:
-        """Return the cycles in the current phase before `State.phase_start`."""
+        """Return the cycles in the current phase before `SharedState.phase_start`."""
         return int(self._library.covp_rtl_phases(self._handle)[self.state.phase].cycles)
 
     def set_instruction(self, number: int, function: int, state: int, cycles: int) -> None:
@@ -226,9 +226,9 @@ class RtlModel:
         self.state.entry, self.state.stop = entry, stop
         self._library.covp_rtl_begin(self._handle)
 
-    def run(self, budget: int) -> Event:
+    def run(self, budget: int) -> RtlEvent:
         """Simulate up to an event, at most ``budget`` cycles."""
-        return Event(self._library.covp_rtl_run(self._handle, budget))
+        return RtlEvent(self._library.covp_rtl_run(self._handle, budget))
 
     def look(self) -> None:
         """Update the registers in `state`."""
@@ -242,7 +242,7 @@ def _open_library(path: Path) -> ctypes.CDLL:
     for name, result, arguments in (
         ("new", handle, ()),
         ("delete", None, (handle,)),
-        ("state", ctypes.POINTER(State), (handle,)),
+        ("state", ctypes.POINTER(SharedState), (handle,)),
         ("add_region", None, (handle, ctypes.POINTER(_Region))),
         ("set_boot", None, (handle, word, words, word)),
         ("set_phases", None, (handle, words, words, word, word)),

@@ -98,7 +98,7 @@ NO_INSTRUCTIONS = InstructionSet(())
 
 
 @dataclass(frozen=True)
-class Field:
+class InstructionField:
     """The bits of an instruction that hold a register's number.
 
     Attributes:
@@ -122,7 +122,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class InstructionPattern:
     """A pattern, read.
 
     Attributes:
@@ -140,11 +140,11 @@ class Pattern:
     list: int
     counted: bool
     optional: bool
-    reads: tuple[Field, ...]
-    writes: tuple[Field, ...]
+    reads: tuple[InstructionField, ...]
+    writes: tuple[InstructionField, ...]
 
     @classmethod
-    def of(cls, text: str) -> Pattern:
+    def of(cls, text: str) -> InstructionPattern:
         """Return a pattern of 16 or 32 of `LETTERS`; spaces mean nothing."""
         bits = text.replace(" ", "")
         return cls(
@@ -159,8 +159,8 @@ class Pattern:
         )
 
 
-def _fields(bits: str, letters: str) -> tuple[Field, ...]:
-    found = (Field(letter, _bits(bits, letter)) for letter in letters)
+def _fields(bits: str, letters: str) -> tuple[InstructionField, ...]:
+    found = (InstructionField(letter, _bits(bits, letter)) for letter in letters)
     return tuple(field for field in found if field.mask)
 
 

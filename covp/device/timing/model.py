@@ -22,8 +22,8 @@ from covp.chip.platform_file.model import ZERO_WAITS
 from covp.device.timing.instructions import (
     NO_INSTRUCTIONS,
     InstructionClass,
+    InstructionPattern,
     InstructionSet,
-    Pattern,
     load_instructions,
     read_yaml,
 )
@@ -61,7 +61,7 @@ class Rule:
     """
 
     kind: InstructionClass
-    pattern: Pattern
+    pattern: InstructionPattern
     cycles: int = 1
     latency: int = 0
     early: int = 0
@@ -199,7 +199,7 @@ class TimingModel:
     operands: Mapping[str, OperandCycles] = field(default_factory=dict, hash=False)
 
 
-class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class TimingFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The content of ``timing.yaml``: `TimingModel`, and per class of instructions `Rule`.
 
     ``name``: of the model; without it that of the core, of a file of another name this one.
@@ -273,7 +273,7 @@ class ModelFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         return {name: getattr(self, name) for name in names}
 
 
-_UNIT = ModelFile(source="one cycle per instruction", name="unit", assumes="an ideal core")
+_UNIT = TimingFile(source="one cycle per instruction", name="unit", assumes="an ideal core")
 
 
 def model_names() -> list[str]:
@@ -311,7 +311,7 @@ def _of_python(path: str, name: str) -> TimingModel:
     return found
 
 
-def load_file(name: str) -> ModelFile:
+def load_file(name: str) -> TimingFile:
     """Return the content of a model's file, by name or path.
 
     Raises:
@@ -323,7 +323,7 @@ def load_file(name: str) -> ModelFile:
         raise PlatformError(
             f"unknown timing model {name!r}:", hint=near_misses(name, model_names())
         )
-    return read_yaml(Path(name) if _is_path(name) else timing_files()[name], ModelFile)
+    return read_yaml(Path(name) if _is_path(name) else timing_files()[name], TimingFile)
 
 
 @functools.cache
@@ -375,7 +375,7 @@ def _jump_rules(known: str) -> tuple[Rule, ...]:
 
 def read_model(path: Path) -> TimingModel:
     """Read and check the file of a timing model. Raises PlatformError."""
-    file = read_yaml(path, ModelFile)
+    file = read_yaml(path, TimingFile)
     of_core = path.name == "timing.yaml"
     model = make_model(file.name or (path.parent.name if of_core else path.stem), file, str(path))
     known = path.with_name("accuracy.yaml")
@@ -384,7 +384,7 @@ def read_model(path: Path) -> TimingModel:
     return model
 
 
-def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
+def make_model(name: str, model: TimingFile, where: str = "") -> TimingModel:
     """Return a timing model of such a file's content.
 
     Args:
@@ -442,7 +442,7 @@ def make_model(name: str, model: ModelFile, where: str = "") -> TimingModel:
     )
 
 
-def _check_names(where: str, model: ModelFile, known: InstructionSet) -> None:
+def _check_names(where: str, model: TimingFile, known: InstructionSet) -> None:
     for key, names in model.by_class.items():
         for name in names:
             if name not in known.class_names:
@@ -458,10 +458,10 @@ def _check_names(where: str, model: ModelFile, known: InstructionSet) -> None:
                 )
 
 
-_pattern = functools.cache(Pattern.of)
+_pattern = functools.cache(InstructionPattern.of)
 
 
-def _figures(model: ModelFile, one: InstructionClass) -> tuple[Any, ...]:
+def _figures(model: TimingFile, one: InstructionClass) -> tuple[Any, ...]:
     """Return a class's fields of `Rule` from `cycles` on, but for the unit, as the model says."""
 
     def of(cycles: Mapping[str, int], default: int = 0) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from covp.compilers.host_compiler import compile_for_host
-from covp.device.timing.instructions import Field
+from covp.device.timing.instructions import InstructionField
 from covp.device.timing.model import MAX_UNITS, OperandCycles, Rule, TimingModel
 
 PIPELINE_HEADERS = tuple(sorted(Path(__file__).parent.glob("*.h")))
@@ -184,7 +184,7 @@ def place_block(
 
 
 @dataclass(frozen=True)
-class WaitStates:
+class RegionWaits:
     """The wait states of a stretch of memory.
 
     Attributes:
@@ -251,7 +251,7 @@ def _pack_operands(slot: _OperandCycles, kind: str, cycles: OperandCycles | None
         slot.is_zero_special = cycles.zero_divisor is not None
 
 
-def _operand_flags(field: Field) -> int:
+def _operand_flags(field: InstructionField) -> int:
     letter = field.letter
     return (
         field.is_float * _FLOAT
@@ -269,7 +269,7 @@ class Pipeline:
         waits: stretches of memory with wait states.
     """
 
-    def __init__(self, model: TimingModel, waits: Sequence[WaitStates] = ()) -> None:
+    def __init__(self, model: TimingModel, waits: Sequence[RegionWaits] = ()) -> None:
         self.model, self.waits = model, tuple(waits)
         self._rules = _pack_rules(model)
         zero = model.instructions.zero_register

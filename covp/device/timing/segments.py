@@ -14,7 +14,7 @@ core sleeps; the record ends."""
 
 
 @dataclass(frozen=True)
-class Event:
+class CutEvent:
     """A cut that is no phase's.
 
     Attributes:
@@ -46,7 +46,7 @@ class Segments:
             misses of what was stored up to two instructions before.
     """
 
-    events: tuple[Event, ...]
+    events: tuple[CutEvent, ...]
     cuts: NDArray[Any]
     runs: NDArray[Any]
     operands: NDArray[Any]

@@ -22,8 +22,8 @@ from covp.device.timing.native import (
     BlockTime,
     CodeItem,
     Pipeline,
+    RegionWaits,
     Spent,
-    WaitStates,
     place_block,
 )
 from covp.device.timing.ways import OperandRuns, PlacedCode, Ways
@@ -292,7 +292,7 @@ def _operands_since(
     )
 
 
-def cost(trace: Trace, model: TimingModel, waits: Sequence[WaitStates] = ()) -> int:
+def cost(trace: Trace, model: TimingModel, waits: Sequence[RegionWaits] = ()) -> int:
     """Return the cycles of a trace by a timing model.
 
     Waiting, exceptions and misses of caches take the cycles that they took in the run. Operands

@@ -17,11 +17,11 @@ from covp.chip.platform_file import Platform
 from covp.device.base import LowLevelDevice
 from covp.device.machine.native_caches import uncached_waits
 from covp.device.timing.instructions import load_instructions
-from covp.device.timing.model import ModelFile, instruction_sets, load_file
+from covp.device.timing.model import TimingFile, instruction_sets, load_file
 from covp.errors import UsageError
-from covp.evaluation.calibration.costs import Costs, Prepared, classifier
+from covp.evaluation.calibration.costs import Costs, PreparedProgram, classifier
 from covp.evaluation.calibration.fit import fit
-from covp.evaluation.calibration.measure import Measured, Measurement, measure, no_counter
+from covp.evaluation.calibration.measure import Measured, MeasuredPrograms, measure, no_counter
 from covp.evaluation.calibration.programs import (
     ROUNDS,
     LoopProgram,
@@ -36,7 +36,7 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True)
-class Row:
+class CalibrationRow:
     """A program, as measured and by the model.
 
     Attributes:
@@ -70,13 +70,13 @@ class Calibration:
         left_out: random programs that the model knows nothing of.
     """
 
-    model: ModelFile
+    model: TimingFile
     start: str
     kept: tuple[str, ...]
     rejected: tuple[str, ...]
-    hazards: tuple[Row, ...]
-    fitted: tuple[Row, ...]
-    left_out: tuple[Row, ...]
+    hazards: tuple[CalibrationRow, ...]
+    fitted: tuple[CalibrationRow, ...]
+    left_out: tuple[CalibrationRow, ...]
 
     @property
     def mean_error(self) -> float:
@@ -89,7 +89,7 @@ class Calibration:
         return abs(self.worst.error)
 
     @property
-    def worst(self) -> Row:
+    def worst(self) -> CalibrationRow:
         """The program that was left out and that the model is farthest from."""
         return max(self.left_out, key=lambda row: abs(row.error))
 
@@ -143,7 +143,7 @@ def calibrate(
     return _label(calibration, found, platform.wait_states)
 
 
-def first_model(platform: Platform, start: str | None) -> tuple[str, ModelFile]:
+def first_model(platform: Platform, start: str | None) -> tuple[str, TimingFile]:
     """Name and content of the model that the search begins with.
 
     Args:
@@ -168,7 +168,7 @@ def first_model(platform: Platform, start: str | None) -> tuple[str, ModelFile]:
     return name, model if platform.core.has("fpu") else _without_floats(model)
 
 
-def _without_floats(model: ModelFile) -> ModelFile:
+def _without_floats(model: TimingFile) -> TimingFile:
     """Return the model without figures of instructions that use float registers."""
     known = load_instructions(model.instructions or "")
     floats = {*known.class_names} - {one.name for one in known.classes if not one.has_floats}
@@ -190,21 +190,25 @@ def _programs(platform: Platform, count: int, seed: int) -> list[LoopProgram]:
     ]
 
 
-def _rows(programs: Sequence[Measured], model: ModelFile, platform: Platform) -> tuple[Row, ...]:
+def _rows(
+    programs: Sequence[Measured], model: TimingFile, platform: Platform
+) -> tuple[CalibrationRow, ...]:
     name_of = classifier(model)
-    costs = Costs([Prepared.of(one, name_of) for one in programs], uncached_waits(platform))
+    costs = Costs([PreparedProgram.of(one, name_of) for one in programs], uncached_waits(platform))
     return tuple(
-        Row(one.program.name, one.program.is_skewed, one.cycles / ROUNDS, float(cycles) / ROUNDS)
+        CalibrationRow(
+            one.program.name, one.program.is_skewed, one.cycles / ROUNDS, float(cycles) / ROUNDS
+        )
         for one, cycles in zip(programs, costs.time(model).cycles, strict=True)
     )
 
 
-def _figures(model: ModelFile) -> list[str]:
+def _figures(model: TimingFile) -> list[str]:
     """Return classes that the model gives figures of."""
     return [name for names in model.by_class.values() for name in names]
 
 
-def _label(found: Calibration, measured: Measurement, memory: str) -> Calibration:
+def _label(found: Calibration, measured: MeasuredPrograms, memory: str) -> Calibration:
     """Return the calibration whose model states its source, error and memory."""
     source = measured.source
     by = {"rtl": f"RTL of {source.model}", "measured": source.model}[source.kind]

@@ -11,14 +11,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.device.timing.model import ModelFile, Rule, make_model
+from covp.device.timing.model import Rule, TimingFile, make_model
 from covp.device.timing.native import (
     ENTRIES,
     CodeItem,
     Histories,
     Pipeline,
     PlacedBlock,
-    WaitStates,
+    RegionWaits,
     place_block,
 )
 from covp.device.timing.trace import Runs, Trace, histories
@@ -32,7 +32,7 @@ _TIMES = 3 * ENTRIES
 
 
 @dataclass(frozen=True)
-class Block:
+class MeasuredBlock:
     """A block of a program.
 
     Attributes:
@@ -55,7 +55,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedProgram:
     """A measured program, as far as models time it.
 
     Attributes:
@@ -67,11 +67,11 @@ class Prepared:
 
     is_random: bool
     measured: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[MeasuredBlock, ...]
     operands: Mapping[tuple[str, int, int], int]
 
     @classmethod
-    def of(cls, one: Measured, name_of: Callable[[CodeItem], str]) -> Prepared:
+    def of(cls, one: Measured, name_of: Callable[[CodeItem], str]) -> PreparedProgram:
         """Return what is left of two traces; `name_of` comes from `classifier`."""
         return cls(
             one.program.is_random,
@@ -97,7 +97,7 @@ class Timed:
         loss: mean relative error; hazards count as much as random programs do in all.
     """
 
-    model: ModelFile
+    model: TimingFile
     spent: Array
     cycles: Array
     loss: float
@@ -112,7 +112,7 @@ class _Chosen:
     weights: Array
 
 
-def _chosen(blocks: Sequence[Block], places: Iterable[int]) -> _Chosen:
+def _chosen(blocks: Sequence[MeasuredBlock], places: Iterable[int]) -> _Chosen:
     numbers = list(places)
     return _Chosen(
         np.array(numbers, np.int64),
@@ -133,7 +133,9 @@ class Costs:
         weights: of a program's error in cycles, in the loss.
     """
 
-    def __init__(self, programs: Sequence[Prepared], waits: Sequence[WaitStates] = ()) -> None:
+    def __init__(
+        self, programs: Sequence[PreparedProgram], waits: Sequence[RegionWaits] = ()
+    ) -> None:
         self.programs, self.waits = tuple(programs), tuple(waits)
         self.measured = np.array([one.measured for one in programs], float)
         self._blocks = [block for one in programs for block in one.blocks]
@@ -145,12 +147,12 @@ class Costs:
         share = np.where(is_random, 1 / max(1, is_random.sum()), 1 / max(1, (~is_random).sum()))
         self.weights: Array = share / self.measured
 
-    def time(self, model: ModelFile) -> Timed:
+    def time(self, model: TimingFile) -> Timed:
         """Return the times of the programs by a model."""
         pipeline = Pipeline(make_model("candidate", model), self.waits)
         return self._time(model, pipeline, self._spent(pipeline, self._all))
 
-    def change(self, before: Timed, model: ModelFile, classes: Classes | None) -> Timed:
+    def change(self, before: Timed, model: TimingFile, classes: Classes | None) -> Timed:
         """Return the times by a model that is like the one of ``before``.
 
         The time of a block depends on the classes of its instructions alone: others keep theirs.
@@ -183,12 +185,12 @@ class Costs:
         spent: Array = (totals * chosen.weights).sum(1)
         return spent
 
-    def _time(self, model: ModelFile, pipeline: Pipeline, spent: Array) -> Timed:
+    def _time(self, model: TimingFile, pipeline: Pipeline, spent: Array) -> Timed:
         total: Array = np.bincount(self._owners, spent, len(self.programs)).astype(float)
         total += self._of_operands(model, pipeline)
         return Timed(model, spent, total, float(self.weights @ np.abs(total - self.measured)))
 
-    def _of_operands(self, model: ModelFile, pipeline: Pipeline) -> Array:
+    def _of_operands(self, model: TimingFile, pipeline: Pipeline) -> Array:
         key = msgspec.json.encode(model.operands)
         if key not in self._by_operands:
             each = (
@@ -208,7 +210,7 @@ def _operands(one: Measured) -> Counter[tuple[str, int, int]]:
     return found
 
 
-def _blocks(one: Measured, name_of: Callable[[CodeItem], str]) -> Iterator[Block]:
+def _blocks(one: Measured, name_of: Callable[[CodeItem], str]) -> Iterator[MeasuredBlock]:
     """Yield the blocks that many rounds execute otherwise than few."""
     weights = _weights(one.many)
     weights[: len(one.few.blocks)] -= _weights(one.few)
@@ -217,7 +219,7 @@ def _blocks(one: Measured, name_of: Callable[[CodeItem], str]) -> Iterator[Block
             before = histories(one.many, block)
             earlier = (item for history in before for code, _ in history for item in code)
             classes = frozenset(map(name_of, (*block.items, *earlier)))
-            yield Block(classes, weight, block.items, block.address, before, block.ends)
+            yield MeasuredBlock(classes, weight, block.items, block.address, before, block.ends)
 
 
 def _weights(trace: Trace) -> Array:
@@ -230,7 +232,7 @@ def _counts(runs: Runs) -> tuple[int, int, int]:
     return runs.count, runs.taken, runs.count - runs.taken - runs.ended
 
 
-def classifier(model: ModelFile) -> Callable[[CodeItem], str]:
+def classifier(model: TimingFile) -> Callable[[CodeItem], str]:
     """Return a function from instruction to its class, or that of a like one; "" for none."""
     rules: Sequence[Rule] = make_model("classes", model).rules
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from covp.device.timing.model import ModelFile
+from covp.device.timing.model import TimingFile
 from covp.evaluation.calibration.costs import Array, Costs, Timed
 from covp.evaluation.calibration.knobs import Knob
 
@@ -62,7 +62,7 @@ def _trade(costs: Costs, now: Timed, first: Knob, second: Knob) -> Timed:
     return found if found.loss < now.loss - LEAST_GAIN else now
 
 
-def revert_needless(costs: Costs, start: ModelFile, found: Timed, knobs: Sequence[Knob]) -> Timed:
+def revert_needless(costs: Costs, start: TimingFile, found: Timed, knobs: Sequence[Knob]) -> Timed:
     """Return a model with the numbers of the start wherever others make nothing better.
 
     Args:

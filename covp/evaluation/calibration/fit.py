@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import msgspec
 
 from covp.device.timing.instructions import load_instructions
-from covp.device.timing.model import Fetch, ModelFile, OperandCycles
-from covp.device.timing.native import WaitStates
-from covp.evaluation.calibration.costs import Classes, Costs, Prepared, Timed, classifier
+from covp.device.timing.model import Fetch, OperandCycles, TimingFile
+from covp.device.timing.native import RegionWaits
+from covp.evaluation.calibration.costs import Classes, Costs, PreparedProgram, Timed, classifier
 from covp.evaluation.calibration.descent import LEAST_GAIN, descend, revert_needless
 from covp.evaluation.calibration.knobs import EVERYWHERE, Knob, all_knobs
 from covp.evaluation.calibration.measure import Measured
@@ -50,14 +50,14 @@ class Fit:
         known: classes of instructions that the programs executed.
     """
 
-    model: ModelFile
+    model: TimingFile
     known: Classes
 
 
 def fit(
     programs: Sequence[Measured],
-    start: ModelFile,
-    waits: Sequence[WaitStates] = (),
+    start: TimingFile,
+    waits: Sequence[RegionWaits] = (),
     report: Report = lambda text: None,
 ) -> Fit:
     """Return the model that comes nearest to what was measured.
@@ -69,16 +69,16 @@ def fit(
         report: is called with a line for each step.
     """
     name_of = classifier(start)
-    search = _Search([Prepared.of(one, name_of) for one in programs], start, waits, report)
+    search = _Search([PreparedProgram.of(one, name_of) for one in programs], start, waits, report)
     return Fit(search.run(), search.known)
 
 
 class _Search:
     def __init__(
         self,
-        programs: Sequence[Prepared],
-        start: ModelFile,
-        waits: Sequence[WaitStates],
+        programs: Sequence[PreparedProgram],
+        start: TimingFile,
+        waits: Sequence[RegionWaits],
         report: Report,
     ) -> None:
         self._programs, self._start, self._waits, self._report = programs, start, waits, report
@@ -94,7 +94,7 @@ class _Search:
     def _cause(self, name: str) -> str:
         return next(kind.cause for kind in self._set.classes if kind.name == name)
 
-    def run(self) -> ModelFile:
+    def run(self) -> TimingFile:
         """Return the best model."""
         models = list(self._structures())
         for learned, added in self._stages():
@@ -126,8 +126,8 @@ class _Search:
             yield learned, added
 
     def _learn(
-        self, models: Sequence[ModelFile], learned: Classes, added: Classes
-    ) -> list[ModelFile]:
+        self, models: Sequence[TimingFile], learned: Classes, added: Classes
+    ) -> list[TimingFile]:
         """Return the best models with the numbers of some more classes."""
         chosen = [one for one in self._programs if not one.is_random and one.classes <= learned]
         costs = Costs(chosen, self._waits)
@@ -140,12 +140,12 @@ class _Search:
         return _best(found)
 
     @staticmethod
-    def _fit(costs: Costs, model: ModelFile, knobs: Sequence[Knob]) -> Timed:
+    def _fit(costs: Costs, model: TimingFile, knobs: Sequence[Knob]) -> Timed:
         """Return the model with the best numbers; plain ones are fitted before operands' ones."""
         plain = [knob for knob in knobs if knob.key in ("cycles", "taken", "mispredicted")]
         return descend(costs, descend(costs, costs.time(model), plain), knobs)
 
-    def _structures(self) -> list[ModelFile]:
+    def _structures(self) -> list[TimingFile]:
         """Return ways to fetch and to execute; what fits them is found by the stages."""
         start, replace = self._start, msgspec.structs.replace
         ways = [start]
@@ -165,7 +165,7 @@ class _Search:
         conditional = {knob.name for knob in self._knobs if knob.key == "taken"}
         return [name for name in self._jumps if name not in conditional]
 
-    def _variants(self, model: ModelFile, added: Classes) -> Iterator[ModelFile]:
+    def _variants(self, model: TimingFile, added: Classes) -> Iterator[TimingFile]:
         """Yield the model, and those that differ in a property that the classes may tell."""
         yield model
         kinds = [kind for kind in self._set.classes if kind.name in added]
@@ -194,14 +194,14 @@ def _order(classes: Classes) -> tuple[int, list[str]]:
     return len(classes), sorted(classes)
 
 
-def _way(model: ModelFile) -> tuple[bool, str]:
+def _way(model: TimingFile) -> tuple[bool, str]:
     return model.executes_later, model.predicts
 
 
-def _best(found: list[Timed]) -> list[ModelFile]:
+def _best(found: list[Timed]) -> list[TimingFile]:
     """Return the best ones of each way to execute, each once."""
     found.sort(key=lambda timed: timed.loss)
-    kept: list[ModelFile] = []
+    kept: list[TimingFile] = []
     for way in dict.fromkeys(_way(timed.model) for timed in found):
         alike = (timed.model for timed in found if _way(timed.model) == way)
         unique = {msgspec.json.encode(model): model for model in alike}

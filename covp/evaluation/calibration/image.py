@@ -10,7 +10,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from covp.chip.platform_file import Platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.base import LowLevelDevice
 from covp.errors import CapacityError
 from covp.evaluation.calibration.programs import DATA_BYTES, LoopProgram, assembly
@@ -65,7 +65,7 @@ def link(platform: Platform, programs: Sequence[LoopProgram]) -> Image:
     parts += ["start:"]
     parts += [assembly(platform.core, one, data, f"_{n}") for n, one in enumerate(programs)]
     toolchain = get_toolchain("zig", platform.core)
-    objects = toolchain.compile([Source("calibration.S", "\n".join(parts) + "\n")])
+    objects = toolchain.compile([SourceText("calibration.S", "\n".join(parts) + "\n")])
     elf = ELFFile(io.BytesIO(toolchain.link(objects, _SCRIPT.format(base)).read_bytes()))
     code, table = elf.get_section_by_name(".text"), elf.get_section_by_name(".symtab")
     assert code is not None and isinstance(table, SymbolTableSection)

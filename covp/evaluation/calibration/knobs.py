@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from covp.device.timing.instructions import InstructionClass, InstructionSet, Pattern
-from covp.device.timing.model import ModelFile, OperandCycles
+from covp.device.timing.instructions import InstructionClass, InstructionPattern, InstructionSet
+from covp.device.timing.model import OperandCycles, TimingFile
 from covp.evaluation.calibration.costs import Classes
 
 _LIMITS = {"cycles": 1000, "latency": 100, "early": 8, "late": 8, "taken": 50, "mispredicted": 50}
@@ -21,7 +21,7 @@ _MOST_BY_OPERANDS = 1000
 
 @dataclass(frozen=True)
 class Knob:
-    """A number of a `ModelFile`.
+    """A number of a `TimingFile`.
 
     Attributes:
         key: of the file, e.g. "cycles".
@@ -45,7 +45,7 @@ class Knob:
             return frozenset()  # counted apart from blocks
         return frozenset({self.name}) if self.name else None
 
-    def get(self, model: ModelFile) -> int:
+    def get(self, model: TimingFile) -> int:
         """Return its value in a model."""
         value: Any = getattr(model, self.key)
         if self.field:
@@ -54,7 +54,7 @@ class Knob:
             value = value.get(self.name, self.default)
         return int(value or 0)
 
-    def put(self, model: ModelFile, value: int) -> ModelFile:
+    def put(self, model: TimingFile, value: int) -> TimingFile:
         """Return the model with another value."""
         if not self.name:
             return msgspec.structs.replace(model, **{self.key: value})
@@ -101,7 +101,7 @@ def all_knobs(known: InstructionSet, names: Iterable[str]) -> list[Knob]:
 
 
 def _of_class(kind: InstructionClass) -> Iterator[Knob]:
-    patterns = [Pattern.of(text) for text in kind.patterns]
+    patterns = [InstructionPattern.of(text) for text in kind.patterns]
     reads = {field.letter for pattern in patterns for field in pattern.reads}
     writes = any(pattern.writes for pattern in patterns) or kind.also_writes
     keys = ["cycles"]

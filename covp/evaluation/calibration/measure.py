@@ -34,7 +34,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Measurement:
+class MeasuredPrograms:
     """Measured programs of a device.
 
     Attributes:
@@ -53,7 +53,7 @@ def measure(
     device: LowLevelDevice,
     programs: Sequence[LoopProgram],
     report: Report = lambda text: None,
-) -> Measurement:
+) -> MeasuredPrograms:
     """Run programs on a device and, for their traces, on the virtual one.
 
     Args:
@@ -81,7 +81,7 @@ def measure(
             rejected.append(program.name)
             continue
         found.append(Measured(program, *record(platform, image, entries), cycles))
-    return Measurement(tuple(found), tuple(dict.fromkeys(rejected)), source)
+    return MeasuredPrograms(tuple(found), tuple(dict.fromkeys(rejected)), source)
 
 
 def _source(platform: Platform, stop: Stop) -> Source:

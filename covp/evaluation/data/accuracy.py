@@ -20,7 +20,7 @@ from covp.evaluation.data.bench import Found, Subject, run_parts
 from covp.evaluation.data.beside import demand_same_task, litert_version, why_no_litert
 from covp.evaluation.data.labels import read_labels
 from covp.evaluation.data.quality import Beside, Place, Quality, Scores, Spread
-from covp.evaluation.data.samples import Samples
+from covp.evaluation.data.samples import SampleSource
 from covp.graph.graph import Graph
 from covp.graph.models import as_graph, find_model
 
@@ -128,11 +128,11 @@ def demand_labels(data: Data, graph: Graph) -> None:
     samples.batch(graph, 0, 1)
 
 
-def _given(data: Data, graph: Graph) -> tuple[Samples, Array | None, Judge]:
+def _given(data: Data, graph: Graph) -> tuple[SampleSource, Array | None, Judge]:
     """Find everything that can be wrong with the data, but for the samples' values."""
     if data.on not in ("device", "reference"):
         raise UsageError(f"data on {data.on!r:.40}: must be device or reference")
-    samples = Samples.find(data.samples, graph)
+    samples = SampleSource.find(data.samples, graph)
     labels = samples.labels if data.labels is None else read_labels(data.labels, samples)
     if data.limit is not None:
         demand_count("the limit of samples", data.limit, 1)
@@ -141,7 +141,7 @@ def _given(data: Data, graph: Graph) -> tuple[Samples, Array | None, Judge]:
     return samples, labels, Judge.of(graph, labels, str(data.labels or data.samples))
 
 
-def _parts(samples: Samples) -> list[tuple[int, int]]:
+def _parts(samples: SampleSource) -> list[tuple[int, int]]:
     """Return parts of the samples that are run together."""
     longest = max(samples.windows(0, samples.count))
     size = max(1, _PART // longest)

@@ -17,7 +17,7 @@ from covp.evaluation.data.answers import Answers, Judge
 from covp.evaluation.data.beside import Litert, OtherModel
 from covp.evaluation.data.inference import Inference, OnDevice, OnReference
 from covp.evaluation.data.quality import Place
-from covp.evaluation.data.samples import Samples
+from covp.evaluation.data.samples import SampleSource
 from covp.evaluation.data.stored import real
 from covp.graph.graph import Graph
 from covp.runtime.jobs import open_jobs
@@ -47,7 +47,7 @@ class Subject:
     build: Build
     on: Place
     device: str
-    samples: Samples
+    samples: SampleSource
     labels: Array | None
     judge: Judge
     other: Graph | None = None
@@ -74,7 +74,7 @@ class Found:
     elements: int
 
 
-class Bench(Closing):
+class SubjectBench(Closing):
     """Runner of a subject. Pickles, without what it has opened.
 
     Args:
@@ -85,7 +85,7 @@ class Bench(Closing):
         self._subject = subject
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Bench, (self._subject,)
+        return SubjectBench, (self._subject,)
 
     @cached_property
     def _other(self) -> OtherModel | None:
@@ -164,11 +164,11 @@ def run_parts(
         jobs: processes at most.
 
     Raises:
-        CovpError: as a `Bench`.
+        CovpError: as a `SubjectBench`.
     """
     alone = jobs < 2 or ":" in subject.device
     start, done = time.perf_counter(), 0
-    with Bench(subject) as bench:
+    with SubjectBench(subject) as bench:
         for part in parts:
             passed = time.perf_counter() - start
             left = len(parts) - done
@@ -177,6 +177,6 @@ def run_parts(
             yield done, bench(part)
             done += 1
     if done < len(parts):
-        with open_jobs(Bench(subject), min(jobs, len(parts) - done)) as others:
+        with open_jobs(SubjectBench(subject), min(jobs, len(parts) - done)) as others:
             for each in others.call(parts[done:]):
                 yield done + each.number, each.result

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from covp.base.arguments import demand_content
 from covp.errors import UsageError
 from covp.evaluation.data.files import read_array
-from covp.evaluation.data.samples import Samples
+from covp.evaluation.data.samples import SampleSource
 
 Array = NDArray[Any]
 
 
-def read_labels(path: Path, samples: Samples) -> Array:
+def read_labels(path: Path, samples: SampleSource) -> Array:
     """Return the labels of samples, in their order.
 
     Args:
@@ -58,7 +58,7 @@ def read_labels(path: Path, samples: Samples) -> Array:
     return found.astype(np.int64)
 
 
-def _of_text(path: Path, samples: Samples) -> Array:
+def _of_text(path: Path, samples: SampleSource) -> Array:
     try:
         demand_content(path)
         with path.open(encoding="utf-8-sig", newline="") as file:

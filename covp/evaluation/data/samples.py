@@ -1,4 +1,4 @@
-"""`Samples`: inputs of many inferences in a file or a folder; read when they are needed."""
+"""`SampleSource`: inputs of many inferences in a file or a folder; read when they are needed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".wav")
 
 
 @dataclass(frozen=True)
-class Samples:
+class SampleSource:
     """Location of a model's samples. Pickles without their content.
 
     Attributes:
@@ -52,7 +52,7 @@ class Samples:
     task: Task | None = None
 
     @staticmethod
-    def find(path: Path, graph: Graph) -> Samples:
+    def find(path: Path, graph: Graph) -> SampleSource:
         """Return the samples of a file or folder, their headers checked against the model's inputs.
 
         Args:
@@ -76,9 +76,9 @@ class Samples:
         ((count, steps),) = found
         if not count or not steps:
             raise UsageError("has no samples", where=path)
-        return Samples(path, (), count, steps)
+        return SampleSource(path, (), count, steps)
 
-    def first(self, limit: int) -> Samples:
+    def first(self, limit: int) -> SampleSource:
         """Return the first of them, at most ``limit``."""
         count = min(self.count, limit)
         return replace(self, files=self.files[:limit], count=count, stimuli=self.stimuli[:limit])
@@ -117,7 +117,7 @@ class Samples:
         return found
 
 
-def _of_runner(folder: Path, graph: Graph) -> Samples | None:
+def _of_runner(folder: Path, graph: Graph) -> SampleSource | None:
     """Return samples in the layout of MLPerf Tiny's runner; None: the folder has another one."""
     task = find_task(graph)
     if task is None or not any(
@@ -126,7 +126,7 @@ def _of_runner(folder: Path, graph: Graph) -> Samples | None:
         return None
     task.demand(graph)
     dataset = read_dataset(find_folder(folder, task), task)
-    return Samples(folder, (), len(dataset.files), 1, dataset.files, task)
+    return SampleSource(folder, (), len(dataset.files), 1, dataset.files, task)
 
 
 def _of_stimuli(stimuli: Sequence[Stimulus], task: Task, graph: Graph) -> Inputs:
@@ -143,7 +143,7 @@ def _of_stimuli(stimuli: Sequence[Stimulus], task: Task, graph: Graph) -> Inputs
     return Inputs(np.stack(stored).reshape(shape), np.stack(reals).reshape(shape), 0)
 
 
-def _of_folder(folder: Path, layouts: list[Layout]) -> Samples:
+def _of_folder(folder: Path, layouts: list[Layout]) -> SampleSource:
     """Return the samples of a folder, one in each file."""
     if len(layouts) > 1:
         names = ", ".join(layout.tensor.name for layout in layouts)
@@ -163,7 +163,7 @@ def _of_folder(folder: Path, layouts: list[Layout]) -> Samples:
             where=folder,
         )
     steps, _ = _read_one(files[0], layouts[0])
-    return Samples(folder, files, len(files), steps)
+    return SampleSource(folder, files, len(files), steps)
 
 
 def _of_file(path: Path, layout: Layout, steps: int) -> Inputs:

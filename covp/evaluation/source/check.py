@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from covp.base.request import Shapes
 from covp.evaluation.sample import Sample
-from covp.evaluation.source.oracle import Library, NoAnswer
+from covp.evaluation.source.oracle import NoAnswer, OracleLibrary
 from covp.graph.deviations import Deviation, deviations, expected_values
 from covp.graph.equality import FLOAT_TOLERANCE, differences, relative_error
 from covp.graph.graph import Graph, Tensor
@@ -223,7 +223,7 @@ def _answers(
     inputs = [_inputs(graph, sample) for sample in samples]
     seconds = _MOST_SECONDS if wanted else _USUAL_SECONDS
     try:
-        library = Library.for_file(graph.origin.path)
+        library = OracleLibrary.for_file(graph.origin.path)
         return str(library), library.answers(graph, graph.origin.path, inputs, seconds)
     except NoAnswer:
         if not _is_onnx(graph):

@@ -40,7 +40,7 @@ class NoAnswer(CovpError):
 
 
 @dataclass(frozen=True)
-class Library:
+class OracleLibrary:
     """A library that executes model files.
 
     Attributes:
@@ -55,14 +55,14 @@ class Library:
         return f"{self.name} {'.'.join(self.version.split('.')[:2])}"
 
     @staticmethod
-    def for_file(path: Path) -> Library:
+    def for_file(path: Path) -> OracleLibrary:
         """Return the one for a model file. Raises NoAnswer: it is not installed."""
         name: Oracle = "onnxruntime" if path.suffix.lower() == ".onnx" else "LiteRT"
         module, package = _PACKAGES[name]
         try:
             if importlib.util.find_spec(module) is None:
                 raise ImportError
-            return Library(name, importlib.metadata.version(package))
+            return OracleLibrary(name, importlib.metadata.version(package))
         except ImportError:
             raise NoAnswer(f"{package} is not installed: pip install {package}") from None
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.device.timing.native import DEPTH, ENTRIES
-from covp.device.timing.segments import PHASE, Event, Segments
+from covp.device.timing.segments import PHASE, CutEvent, Segments
 from covp.device.timing.trace import Trace, past
 from covp.errors import DeviceError
 from covp.exploration.retiming.core_times import ITEM
@@ -135,7 +135,7 @@ def cuts_of(
     events = iter(segments.events)
     instructions = _deltas(segments)[:, 0].tolist()
     for number, (kind, phase) in enumerate(segments.cuts[["kind", "phase"]].tolist()):
-        event = Event(PHASE) if kind == PHASE else next(events)
+        event = CutEvent(PHASE) if kind == PHASE else next(events)
         if phase < BETWEEN:
             continue
         layer = phase - FIRST_LAYER if phase >= FIRST_LAYER else layers

@@ -22,7 +22,7 @@ from covp.runtime.jobs import open_jobs
 
 if TYPE_CHECKING:
     from covp.exploration.sweep.execute import Tell, Workers
-    from covp.exploration.sweep.status import Progress
+    from covp.exploration.sweep.status import SweepProgress
     from covp.exploration.sweep.store import Store
 
 STORE, COPY = "sweep.sqlite", "sweep.yaml"
@@ -37,7 +37,7 @@ def sweep(
     scheduler: str | None = None,
     jobs: int | None = None,
     retry_failed: bool = False,
-    tell: Callable[[Progress], None] | None = None,
+    tell: Callable[[SweepProgress], None] | None = None,
 ) -> SweepResult:
     """Evaluate the designs of a sweep that have no row yet; the rows of all of them.
 

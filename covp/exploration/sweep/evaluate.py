@@ -13,7 +13,7 @@ from covp.errors import CovpError
 from covp.exploration.retiming import Retimed, retime
 from covp.exploration.sweep.estimates import area_um2, cycles_source
 from covp.exploration.sweep.points import Point, Row
-from covp.exploration.sweep.runs import Recorded, build_and_run, timing_only
+from covp.exploration.sweep.runs import RecordedDesign, build_and_run, timing_only
 
 Figures = dict[str, Any]
 
@@ -64,7 +64,9 @@ def _rows(base: Point, free: Sequence[str], points: Sequence[Point]) -> list[Row
     ]
 
 
-def _retime(found: Recorded, free: Sequence[str], points: Sequence[Point]) -> list[Figures | None]:
+def _retime(
+    found: RecordedDesign, free: Sequence[str], points: Sequence[Point]
+) -> list[Figures | None]:
     """Return the figures of points of one program by retiming; None: the point has to run."""
     trace = found.trace
     if trace is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from covp.exploration.sweep.batches import Batch, Batches, binary
 from covp.exploration.sweep.points import Point, Row
-from covp.exploration.sweep.status import Progress, Rate
+from covp.exploration.sweep.status import Rate, SweepProgress
 from covp.exploration.sweep.store import Store
 from covp.exploration.sweep.tables import LEASE
 from covp.runtime.jobs import Done, Jobs
@@ -20,12 +20,12 @@ _BEAT = LEASE / 6
 _AHEAD = 2
 """Batches in flight per process: one that is evaluated, and one that follows at once."""
 
-Tell = Callable[[Progress], None]
+Tell = Callable[[SweepProgress], None]
 Workers = Jobs[Sequence[Point], list[Row]]
 """Processes that evaluate batches of points."""
 
 
-def silent(progress: Progress) -> None:
+def silent(progress: SweepProgress) -> None:
     """Tell nothing."""
 
 
@@ -52,7 +52,7 @@ def execute(
     Raises:
         CovpError: the store or the workers are gone.
     """
-    Execution(store, workers, tell, group).run(points)
+    SweepExecution(store, workers, tell, group).run(points)
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class Execution:
+class SweepExecution:
     """The evaluation of points, in one or several calls of `run`.
 
     Args:
@@ -189,4 +189,4 @@ class Execution:
 
     def _report(self) -> None:
         left = len(self._left) + self._later
-        self._tell(Progress(self._done, self._failed, left, self._rate.value))
+        self._tell(SweepProgress(self._done, self._failed, left, self._rate.value))

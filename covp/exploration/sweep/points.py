@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from covp.accelerator.parameters import Value
-from covp.base.figure import Figure, figures_in
+from covp.base.figure import FigureDescription, figures_in
 from covp.base.request import EVERY_MATCH, BuildOptions
 from covp.evaluation.data import Data
 
@@ -118,21 +118,23 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok", "failed"] = "ok"
     reason: str | None = None
     how: Literal["run", "retimed"] | None = None
-    instructions: Annotated[int | None, Figure("Instructions", rank=9)] = None
-    cycles: Annotated[int | None, Figure("Cycles", kind="estimated", rank=1)] = None
-    seconds: Annotated[float | None, Figure("Time", "s", "estimated", rank=2)] = None
-    waiting: Annotated[int | None, Figure("Waiting", "cycles", "estimated")] = None
-    energy_j: Annotated[float | None, Figure("Energy", "J", "estimated", rank=3)] = None
-    area_um2: Annotated[float | None, Figure("Area of units", "µm²", "estimated", rank=4)] = None
-    flash_bytes: Annotated[int | None, Figure("Flash", "bytes", rank=5)] = None
-    ram_bytes: Annotated[int | None, Figure("RAM", "bytes", rank=6)] = None
-    arena_bytes: Annotated[int | None, Figure("Arena", "bytes")] = None
-    mac_coverage: Annotated[float | None, Figure("MACs on accelerators", better="more", rank=8)] = (
-        None
-    )
+    instructions: Annotated[int | None, FigureDescription("Instructions", rank=9)] = None
+    cycles: Annotated[int | None, FigureDescription("Cycles", kind="estimated", rank=1)] = None
+    seconds: Annotated[float | None, FigureDescription("Time", "s", "estimated", rank=2)] = None
+    waiting: Annotated[int | None, FigureDescription("Waiting", "cycles", "estimated")] = None
+    energy_j: Annotated[float | None, FigureDescription("Energy", "J", "estimated", rank=3)] = None
+    area_um2: Annotated[
+        float | None, FigureDescription("Area of units", "µm²", "estimated", rank=4)
+    ] = None
+    flash_bytes: Annotated[int | None, FigureDescription("Flash", "bytes", rank=5)] = None
+    ram_bytes: Annotated[int | None, FigureDescription("RAM", "bytes", rank=6)] = None
+    arena_bytes: Annotated[int | None, FigureDescription("Arena", "bytes")] = None
+    mac_coverage: Annotated[
+        float | None, FigureDescription("MACs on accelerators", better="more", rank=8)
+    ] = None
     matches_reference: bool | None = None
-    accuracy: Annotated[float | None, Figure("Accuracy", better="more", rank=7)] = None
-    mean_error: Annotated[float | None, Figure("Mean error")] = None
+    accuracy: Annotated[float | None, FigureDescription("Accuracy", better="more", rank=7)] = None
+    mean_error: Annotated[float | None, FigureDescription("Mean error")] = None
     cycles_model: str | None = None
     cycles_error: float | None = None
     model_source: str | None = None
@@ -144,5 +146,5 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return self.status == "ok"
 
 
-FIGURES: Mapping[str, Figure] = figures_in(Row)
+FIGURES: Mapping[str, FigureDescription] = figures_in(Row)
 """The columns of a row that a search can improve and a constraint can limit."""

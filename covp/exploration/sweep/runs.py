@@ -27,7 +27,7 @@ _KEPT = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
+class RecordedDesign:
     """A design that ran.
 
     Attributes:
@@ -62,7 +62,7 @@ def _timing_only(content: str, platform: str, accelerators: tuple[str, ...]) -> 
     )
 
 
-def build_and_run(point: Point, with_trace: bool) -> Recorded:
+def build_and_run(point: Point, with_trace: bool) -> RecordedDesign:
     """Return a design, built and run.
 
     Args:
@@ -76,7 +76,7 @@ def build_and_run(point: Point, with_trace: bool) -> Recorded:
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _kept(point: Point, with_trace: bool, files: str) -> Recorded:
+def _kept(point: Point, with_trace: bool, files: str) -> RecordedDesign:
     made, sample = _build(point), _model(point.model, point.seed, files)[1]
     trace = None
     if with_trace:
@@ -90,7 +90,7 @@ def _kept(point: Point, with_trace: bool, files: str) -> Recorded:
                 trace, result = record_with_result(better, sample)
     if not with_trace:
         result = measured(made, sample)[0]
-    return Recorded({**figures_of(result, point), **_accuracy(result.build, point)}, trace)
+    return RecordedDesign({**figures_of(result, point), **_accuracy(result.build, point)}, trace)
 
 
 def _build(point: Point) -> Build:

@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 from covp.errors import UsageError
 from covp.exploration.sweep.batches import binary
 from covp.exploration.sweep.constraints import Constraint
-from covp.exploration.sweep.execute import Execution, Tell, Workers, silent
+from covp.exploration.sweep.execute import SweepExecution, Tell, Workers, silent
 from covp.exploration.sweep.points import FIGURES, Point, Row
 from covp.exploration.sweep.space import Space
 from covp.exploration.sweep.spec import Search
@@ -196,7 +196,7 @@ def search(
     how = space.spec.search
     most = min(how.points or _POINTS, len(space))
     searcher = Searcher(space, how, space.spec.limits)
-    execution = Execution(store, workers, tell, group)
+    execution = SweepExecution(store, workers, tell, group)
     found: list[Point] = []
     while len(found) < most:
         batch = searcher.ask(min(_BATCH, most - len(found)))

@@ -1,4 +1,4 @@
-"""Progress of a sweep: `Progress` while it runs, `read_status` from its store at any time."""
+"""Progress of a sweep: `SweepProgress` while it runs, `read_status` from its store at any time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WINDOW = 60.0
 
 
 @dataclass(frozen=True)
-class Progress:
+class SweepProgress:
     """Progress of a sweep.
 
     Attributes:
@@ -53,7 +53,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Status(Progress):
+class Status(SweepProgress):
     """Progress of a stored sweep.
 
     Attributes:

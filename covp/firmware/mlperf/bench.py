@@ -1,4 +1,4 @@
-"""`Bench`: a virtual board with the wake word's firmware, and the wires to it."""
+"""`BoardBench`: a virtual board with the wake word's firmware, and the wires to it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PinPort(Protocol):
 PinWatcher = Callable[[str, bool, int], None]
 
 
-class Bench(Owned):
+class BoardBench(Owned):
     """The board boots when it is made, and runs in a thread of its own until it is closed.
 
     Its time is virtual: it passes while the firmware works and while a wave is played, as fast as

@@ -13,7 +13,7 @@ from covp.base.closing import Owned
 from covp.device.debug.program_file import load_elf
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceError, PlatformError
-from covp.firmware.mlperf.firmware import Firmware
+from covp.firmware.mlperf.firmware import MlperfFirmware
 from covp.firmware.mlperf.serial_link import Fast, Real, SerialLink
 from covp.firmware.mlperf.terminal import Terminal
 from covp.hardware.serial_port import SerialPort
@@ -29,7 +29,7 @@ _START, _LAP = re.compile(rb"m-infer-start-(\d+)"), re.compile(rb"m-lap-us-(\d+)
 
 
 @dataclass
-class Windows:
+class MeasuredWindows:
     """The measured windows of a board so far.
 
     Attributes:
@@ -83,8 +83,8 @@ class BenchmarkBoard(Owned):
         DeviceError: the firmware did not boot.
     """
 
-    def __init__(self, firmware: Firmware, pace: PaceName = "fast") -> None:
-        self.firmware, self.windows = firmware, Windows()
+    def __init__(self, firmware: MlperfFirmware, pace: PaceName = "fast") -> None:
+        self.firmware, self.windows = firmware, MeasuredWindows()
         self._ended, self._booted = threading.Event(), threading.Event()
         self._failure: BaseException | None = None
         self.device = VirtualDevice(firmware.program.platform)

@@ -50,7 +50,7 @@ typedef ${name}_context tiny_context;
 
 
 @dataclass(frozen=True, eq=False)
-class Firmware:
+class MlperfFirmware:
     """Firmware that speaks the benchmark's protocol, linked.
 
     Attributes:
@@ -68,7 +68,7 @@ class Firmware:
 
 def build_firmware(
     made: Build, benchmark: str | None = None, mode: Mode = "performance"
-) -> Firmware:
+) -> MlperfFirmware:
     """Compile and link the firmware of a model.
 
     Args:
@@ -84,7 +84,7 @@ def build_firmware(
     project = Project.of(made)
     application = tiny_application(project.library, found, mode)
     elf = link_project(replace(project, application=application))
-    return Firmware(made.program, found, elf, project.simulated)
+    return MlperfFirmware(made.program, found, elf, project.simulated)
 
 
 def tiny_application(

@@ -12,7 +12,7 @@ from pathlib import Path
 from queue import Empty, Queue
 
 from covp.errors import AcceleratorError
-from covp.firmware.mlperf.bench import Bench
+from covp.firmware.mlperf.bench import BoardBench
 from covp.hardware.waves import read_wave
 
 READY = "m-ready\r\n"
@@ -33,7 +33,7 @@ class InterfaceBoard:
         write: sends text to the host.
     """
 
-    def __init__(self, bench: Bench, card: Path, write: Callable[[str], None]) -> None:
+    def __init__(self, bench: BoardBench, card: Path, write: Callable[[str], None]) -> None:
         self._bench, self._card, self._write = bench, card, write
         self._lines: Queue[str] = Queue()
         self._start = 0

@@ -18,7 +18,7 @@ from covp.graph.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class MlperfPoint:
     """One of the points of a sweep. Points pickle.
 
     Attributes:
@@ -92,7 +92,7 @@ class Performance:
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class MeasureJob:
     """Arguments of `measure`. Jobs pickle.
 
     Attributes:
@@ -102,13 +102,13 @@ class Job:
         seed: of random inputs.
     """
 
-    point: Point
+    point: MlperfPoint
     options: BuildOptions
     sample: NDArray[np.int8] | None
     seed: int = 0
 
 
-def measure(job: Job) -> tuple[Performance, Build]:
+def measure(job: MeasureJob) -> tuple[Performance, Build]:
     """Compile a model, run one inference, and compare its outputs with the reference's.
 
     Returns:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from covp.firmware.mlperf.bench import Bench
+from covp.firmware.mlperf.bench import BoardBench
 
 _SAMPLES = 1000  # a second
 
@@ -29,7 +29,7 @@ class PowerMonitor:
     """
 
     def __init__(
-        self, bench: Bench, pj_run: float, pj_sleep: float, write: Callable[[str], None]
+        self, bench: BoardBench, pj_run: float, pj_sleep: float, write: Callable[[str], None]
     ) -> None:
         self._bench, self._write = bench, write
         self._run, self._sleep = pj_run * 1e-12, pj_sleep * 1e-12

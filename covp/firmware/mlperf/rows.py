@@ -1,4 +1,4 @@
-"""`Row`: what was found of a point of a sweep, as an object and as JSON, with its `Quality`."""
+"""`MeasuredPoint`: what was found of a point, as an object and JSON, with `MlperfQuality`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Literal
 from covp.evaluation.data.metrics import area_under_curve, top_1
 from covp.evaluation.data.tasks import Metric, Task
 from covp.evaluation.further_documents import MlperfRow
-from covp.firmware.mlperf.points import Performance, Point
+from covp.firmware.mlperf.points import MlperfPoint, Performance
 
 
 @dataclass(frozen=True)
-class Quality:
+class MlperfQuality:
     """The quality of the results over a dataset.
 
     Attributes:
@@ -54,7 +54,7 @@ def score(task: Task, answers: Sequence[float], labels: Sequence[int]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class MeasuredPoint:
     """A point and what was found of it.
 
     Attributes:
@@ -64,9 +64,9 @@ class Row:
         reason: why what was wanted is missing, in one line; None where nothing is.
     """
 
-    point: Point
+    point: MlperfPoint
     performance: Performance | None
-    quality: Quality | None
+    quality: MlperfQuality | None
     reason: str | None
 
     @property

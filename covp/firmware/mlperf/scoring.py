@@ -46,7 +46,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Answers:
+class ChunkAnswers:
     """Answers for a chunk.
 
     Attributes:
@@ -64,7 +64,7 @@ class Scorer(Closing):
     def __init__(self) -> None:
         self._latest: tuple[int, OnDevice] | None = None
 
-    def __call__(self, chunk: Chunk) -> Answers:
+    def __call__(self, chunk: Chunk) -> ChunkAnswers:
         """Run the model on each sample of each file.
 
         Raises:
@@ -84,7 +84,9 @@ class Scorer(Closing):
             [task.answer(sample, next(following), result) for sample in windows]
             for windows in samples
         ]
-        return Answers(tuple(float(np.mean(each)) for each in found), time.perf_counter() - start)
+        return ChunkAnswers(
+            tuple(float(np.mean(each)) for each in found), time.perf_counter() - start
+        )
 
     def _inference(self, chunk: Chunk) -> Inference:
         """Return the inference for a chunk's subject."""

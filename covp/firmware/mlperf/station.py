@@ -8,7 +8,7 @@ from pathlib import Path
 
 from covp.base.closing import Closing
 from covp.codegen.program import Program
-from covp.firmware.mlperf.bench import Bench
+from covp.firmware.mlperf.bench import BoardBench
 from covp.firmware.mlperf.interface_board import InterfaceBoard
 from covp.firmware.mlperf.power_monitor import PowerMonitor
 from covp.firmware.mlperf.terminal import Terminal
@@ -24,7 +24,7 @@ class WakeWordStation(Closing):
     As in the official set-up the host talks to the board through the interface board.
 
     Args:
-        program, elf: see `Bench`.
+        program, elf: see `BoardBench`.
         card: folder of the interface board's wave files.
 
     Attributes:
@@ -40,7 +40,7 @@ class WakeWordStation(Closing):
 
     def __init__(self, program: Program, elf: Path, card: Path) -> None:
         self.elf = elf
-        self.bench = Bench(program, elf)
+        self.bench = BoardBench(program, elf)
         self._terminals: list[Terminal] = []
         try:
             board = InterfaceBoard(self.bench, card, lambda text: interface.write(text.encode()))

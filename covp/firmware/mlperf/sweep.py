@@ -17,9 +17,9 @@ from covp.errors import CovpError, ModelError, UsageError
 from covp.evaluation import Build
 from covp.evaluation.data.runner_dataset import Dataset, find_folder, read_dataset
 from covp.evaluation.data.tasks import Task, find_task
-from covp.firmware.mlperf.points import Job, Performance, Point, measure
-from covp.firmware.mlperf.rows import Quality, Row, score
-from covp.firmware.mlperf.scoring import Answers, Chunk, Scorer, Subject, chunks
+from covp.firmware.mlperf.points import MeasureJob, MlperfPoint, Performance, measure
+from covp.firmware.mlperf.rows import MeasuredPoint, MlperfQuality, score
+from covp.firmware.mlperf.scoring import Chunk, ChunkAnswers, Scorer, Subject, chunks
 from covp.graph.graph import Graph
 from covp.graph.models import as_graph
 from covp.runtime.jobs import open_jobs
@@ -109,7 +109,7 @@ def sweep(
     options: BuildOptions = DEFAULT_BUILD,
     seed: int = 0,
     advance: Advance = lambda text, steps: None,
-) -> list[Row]:
+) -> list[MeasuredPoint]:
     """Measure each model on each platform with each set of accelerators.
 
     A model that is for a stream, the wake word, is measured by new rows of it.
@@ -142,11 +142,11 @@ def sweep(
     if data is not None:
         demand_samples(data, entrants)
     entries = [
-        _Entry(number, entrant, Point(entrant.graph, board, tuple(setup), entrant.task))
+        _Entry(number, entrant, MlperfPoint(entrant.graph, board, tuple(setup), entrant.task))
         for (number, entrant), board, setup in product(enumerate(entrants), boards, setups)
     ]
     steps = _Steps(advance, len(entries))
-    asked = [Job(each.point, options, each.entrant.first_input(), seed) for each in entries]
+    asked = [MeasureJob(each.point, options, each.entrant.first_input(), seed) for each in entries]
     costs = _measure(asked, jobs, steps)
     subjects = _subjects(entries, costs, reference)
     found = _score(subjects, jobs, steps)
@@ -163,7 +163,7 @@ class _Entry:
 
     number: int
     entrant: Entrant
-    point: Point
+    point: MlperfPoint
 
 
 @dataclass
@@ -177,7 +177,7 @@ class _Steps:
         self.advance(text, self.total)
 
 
-def _measure(asked: Sequence[Job], jobs: int, steps: _Steps) -> list[_Measured | CovpError]:
+def _measure(asked: Sequence[MeasureJob], jobs: int, steps: _Steps) -> list[_Measured | CovpError]:
     """Return the measurement of each point."""
     found: dict[int, _Measured | CovpError] = {}
     with open_jobs(measure, jobs) as workers:
@@ -204,16 +204,16 @@ def _subjects(
 
 def _score(
     subjects: dict[int, tuple[Entrant, Subject]], jobs: int, steps: _Steps
-) -> dict[int, Quality | CovpError]:
+) -> dict[int, MlperfQuality | CovpError]:
     """Return the quality of each subject, by its number."""
     parts = list(chain.from_iterable(_parts(n, *pair, jobs) for n, pair in subjects.items()))
     steps.total += len(parts)
-    results: dict[int, Answers | CovpError] = {}
+    results: dict[int, ChunkAnswers | CovpError] = {}
     with open_jobs(Scorer(), jobs) as workers:
         for done in workers.call(parts):
             results[done.number] = done.error or done.result
             steps.done(f"accuracy of {parts[done.number].graph.name}")
-    found: dict[int, list[Answers | CovpError]] = {number: [] for number in subjects}
+    found: dict[int, list[ChunkAnswers | CovpError]] = {number: [] for number in subjects}
     for index, part in enumerate(parts):
         found[part.number].append(results[index])
     return {number: _quality(*subjects[number], given) for number, given in found.items()}
@@ -225,8 +225,8 @@ def _parts(number: int, entrant: Entrant, subject: Subject, jobs: int) -> list[C
 
 
 def _quality(
-    entrant: Entrant, subject: Subject, given: Sequence[Answers | CovpError]
-) -> Quality | CovpError:
+    entrant: Entrant, subject: Subject, given: Sequence[ChunkAnswers | CovpError]
+) -> MlperfQuality | CovpError:
     """Return the quality from the answers of all parts in order, or the first failure."""
     assert entrant.task is not None and entrant.dataset is not None
     values: list[float] = []
@@ -235,23 +235,25 @@ def _quality(
             return part
         values += part.values
     files = entrant.dataset.files
-    return Quality(
+    return MlperfQuality(
         metric=entrant.task.metric,
         value=score(entrant.task, values, entrant.dataset.labels),
         target=entrant.task.target,
         samples=len(files),
         inferences=sum(file.inferences for file in files),
         computed_by="reference" if isinstance(subject, Graph) else "device",
-        seconds=sum(part.seconds for part in given if isinstance(part, Answers)),
+        seconds=sum(part.seconds for part in given if isinstance(part, ChunkAnswers)),
     )
 
 
-def _row(entry: _Entry, cost: _Measured | CovpError, quality: Quality | CovpError | None) -> Row:
+def _row(
+    entry: _Entry, cost: _Measured | CovpError, quality: MlperfQuality | CovpError | None
+) -> MeasuredPoint:
     if isinstance(cost, CovpError):
-        return Row(entry.point, None, None, _line(cost))
+        return MeasuredPoint(entry.point, None, None, _line(cost))
     if isinstance(quality, CovpError):
-        return Row(entry.point, cost[0], None, _line(quality))
-    return Row(entry.point, cost[0], quality, entry.entrant.problem)
+        return MeasuredPoint(entry.point, cost[0], None, _line(quality))
+    return MeasuredPoint(entry.point, cost[0], quality, entry.entrant.problem)
 
 
 def _line(error: CovpError) -> str:

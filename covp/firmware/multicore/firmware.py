@@ -10,7 +10,7 @@ from covp.base.c_names import c_name
 from covp.chip.platform_file import FIRST, Platform
 from covp.codegen.program import Program
 from covp.compilers.elf import Symbol
-from covp.compilers.toolchain import Source, get_toolchain, split_sources
+from covp.compilers.toolchain import SourceText, get_toolchain, split_sources
 from covp.device.debug.program_file import ProgramFile, read_program
 from covp.errors import ToolchainError, UsageError
 from covp.firmware.library import Library
@@ -196,13 +196,13 @@ def _halfwords(function: Symbol) -> range:
 
 def _units(
     sources: Sequence[str | Path] | Mapping[str, str],
-) -> tuple[list[Source], dict[str, str], list[Path]]:
+) -> tuple[list[SourceText], dict[str, str], list[Path]]:
     """Return files to compile, headers, and folders that are searched for others."""
     if isinstance(sources, Mapping):
         return *split_sources(sources), []
     if isinstance(sources, str | Path):
         raise UsageError("sources must be a list of paths, or a dictionary of texts by file name")
-    units = [Source.read(Path(path)) for path in sources]
+    units = [SourceText.read(Path(path)) for path in sources]
     folders = dict.fromkeys(unit.path.parent for unit in units if unit.path is not None)
     return units, {}, list(folders)
 

@@ -16,7 +16,7 @@ from covp.codegen.program import AcceleratorInstance, Program
 from covp.device.board import Board
 from covp.device.counted_phases import CountedPhases
 from covp.device.machine.emulated_core import EmulatedCore
-from covp.device.phase_count import CORE, Moved, PhaseCount, Traffic, add_counts
+from covp.device.phase_count import CORE, MovedBytes, PhaseCount, Traffic, add_counts
 from covp.device.stop import Stop
 from covp.device.turns import run_in_turns
 from covp.errors import DeviceFault, UsageError, near_misses
@@ -269,11 +269,11 @@ class System(Closing):
 
     def _traffic(self, counts: Sequence[Sequence[PhaseCount]]) -> Traffic:
         """Return all bytes by master and place; exceptions' are the cores'."""
-        total: dict[str, dict[str, Moved]] = {}
+        total: dict[str, dict[str, MovedBytes]] = {}
         for name, phases in zip(self.platform.core_names, counts, strict=True):
             total[name] = dict((add_counts(phases).traffic or {}).get(CORE, {}))
         for (_, master, place, is_write), size in self.board.count_traffic().bytes_moved.items():
             own = total.setdefault(FIRST if master == CORE else master, {})
-            moved = Moved(written=size) if is_write else Moved(read=size)
-            own[place] = own.get(place, Moved()) + moved
+            moved = MovedBytes(written=size) if is_write else MovedBytes(read=size)
+            own[place] = own.get(place, MovedBytes()) + moved
         return total

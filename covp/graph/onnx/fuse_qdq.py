@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from covp.graph.onnx.proto_graph import OWN_DOMAIN, Edge, ProtoGraph
+from covp.graph.onnx.proto_graph import OWN_DOMAIN, ProtoGraph, QuantizedEdge
 
 MICROSOFT = "com.microsoft"
 MOVERS = frozenset(
@@ -134,7 +134,7 @@ def _fuse(graph: ProtoGraph, last: onnx.NodeProto) -> None:
     graph.replace(last, made)
 
 
-def _own(kind: str, inputs: list[str], result: Edge) -> onnx.NodeProto:
+def _own(kind: str, inputs: list[str], result: QuantizedEdge) -> onnx.NodeProto:
     return helper.make_node(kind, inputs, [result.name], domain=OWN_DOMAIN)
 
 
@@ -144,7 +144,7 @@ def _copy_attributes(node: onnx.NodeProto, made: onnx.NodeProto) -> onnx.NodePro
     return made
 
 
-def _conv(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+def _conv(graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge) -> onnx.NodeProto | None:
     operands = _product(graph, node, result, axis=0)
     if operands is None:
         return None
@@ -154,8 +154,8 @@ def _conv(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodePro
 
 
 def _product(
-    graph: ProtoGraph, node: onnx.NodeProto, result: Edge, axis: int, alpha: float = 1.0
-) -> tuple[Edge, Edge, str] | None:
+    graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge, axis: int, alpha: float = 1.0
+) -> tuple[QuantizedEdge, QuantizedEdge, str] | None:
     """Input, weights and bias (empty: none) of a sum of products with integers; else None.
 
     Args:
@@ -176,7 +176,9 @@ def _product(
     return None if bias is None else (source, weights, bias)
 
 
-def _matmul(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+def _matmul(
+    graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge
+) -> onnx.NodeProto | None:
     first, second = (graph.quantized_source(name) for name in node.input)
     if first is None or second is None:
         return None
@@ -187,7 +189,7 @@ def _matmul(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeP
     return _copy_attributes(node, helper.make_node("QLinearMatMul", names, [result.name]))
 
 
-def _gemm(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+def _gemm(graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge) -> onnx.NodeProto | None:
     axis = 0 if graph.number(node, "transB", 0) else 1
     alpha = float(np.float32(graph.number(node, "alpha", 1.0)))
     operands = _product(graph, node, result, axis, alpha)
@@ -202,7 +204,9 @@ def _gemm(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodePro
 
 
 def _elementwise(kind: str) -> Pattern:
-    def make(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+    def make(
+        graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge
+    ) -> onnx.NodeProto | None:
         sources = [graph.quantized_source(name) for name in node.input]
         if not all(s is not None and s.per_tensor for s in sources):
             return None
@@ -214,7 +218,9 @@ def _elementwise(kind: str) -> Pattern:
 
 
 def _unary(kind: str) -> Pattern:
-    def make(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+    def make(
+        graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge
+    ) -> onnx.NodeProto | None:
         source = graph.quantized_source(node.input[0])
         if source is None or not source.per_tensor:
             return None
@@ -229,7 +235,9 @@ def _unary(kind: str) -> Pattern:
     return make
 
 
-def _reduction(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+def _reduction(
+    graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge
+) -> onnx.NodeProto | None:
     """Return a sum or mean of integers, which no order of additions changes."""
     source = graph.quantized_source(node.input[0])
     if source is None or not source.per_tensor or not graph.all_constant(node.input[1:]):
@@ -242,7 +250,9 @@ def _reduction(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.No
     )
 
 
-def _concat(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+def _concat(
+    graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge
+) -> onnx.NodeProto | None:
     sources = [graph.quantized_source(name) for name in node.input]
     if not all(s is not None and s.per_tensor for s in sources):
         return None
@@ -253,7 +263,7 @@ def _concat(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeP
     return _copy_attributes(node, made)
 
 
-def _move(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+def _move(graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge) -> onnx.NodeProto | None:
     """Return the operator on integers; a requantization after it where the parameters differ.
 
     Several such operators in a row are one chain from DequantizeLinear to QuantizeLinear.
@@ -295,7 +305,7 @@ def _computes(graph: ProtoGraph, node: onnx.NodeProto) -> bool:
     return value is None or bool(value.any())
 
 
-def _table(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodeProto | None:
+def _table(graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge) -> onnx.NodeProto | None:
     """Return a function of one value: the nodes are kept for its 256 results."""
     source = graph.quantized_source(node.input[0])
     if source is None or not source.per_tensor or not graph.all_constant(node.input[1:]):
@@ -313,7 +323,7 @@ def _table(graph: ProtoGraph, node: onnx.NodeProto, result: Edge) -> onnx.NodePr
     return made
 
 
-Pattern = Callable[[ProtoGraph, onnx.NodeProto, Edge], onnx.NodeProto | None]
+Pattern = Callable[[ProtoGraph, onnx.NodeProto, QuantizedEdge], onnx.NodeProto | None]
 _PATTERNS: dict[str, Pattern] = {
     "Add": _elementwise("QLinearAdd"),
     "AveragePool": _unary("QLinearAveragePool"),

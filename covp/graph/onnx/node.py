@@ -1,4 +1,4 @@
-"""`Node`: one ONNX operator with its inputs as tensors and its attributes as Python values."""
+"""`OnnxNode`: one ONNX operator with its inputs as tensors and its attributes as Python values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from covp.graph.graph import Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class OnnxNode:
     """One operator of an ONNX model, as a converter gets it.
 
     Attributes:

@@ -15,7 +15,7 @@ from covp.errors import ModelError
 from covp.graph.attributes import Concatenation
 from covp.graph.graph import Tensor
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 
 OLDEST = 13
 """The oldest opset whose operators converters understand; older models are converted to it."""
@@ -100,7 +100,7 @@ MOST_TURNS = 1000
 """Most turns of a loop: a core's flash holds no more."""
 
 
-def convert_if(node: Node, importer: Importer, run: Run) -> list[Tensor]:
+def convert_if(node: OnnxNode, importer: Importer, run: Run) -> list[Tensor]:
     """Convert the branch that a constant condition takes; else both, and select the results.
 
     Branches have no effect but their results, so that computing both costs time alone.
@@ -125,7 +125,7 @@ def convert_if(node: Node, importer: Importer, run: Run) -> list[Tensor]:
     return results
 
 
-def convert_loop(node: Node, importer: Importer, run: Run) -> list[Tensor]:
+def convert_loop(node: OnnxNode, importer: Importer, run: Run) -> list[Tensor]:
     """Unroll a loop: one copy of the body per turn.
 
     The body's inputs are the turn, the condition and the values carried over; its outputs the
@@ -167,7 +167,7 @@ def _stack(importer: Importer, parts: Sequence[Tensor]) -> Tensor:
 
 
 def body_of(
-    proto: onnx.NodeProto, node: Node, opsets: Mapping[str, int]
+    proto: onnx.NodeProto, node: OnnxNode, opsets: Mapping[str, int]
 ) -> onnx.FunctionProto | None:
     """Return the body with the node's attributes in it; None where the standard has none.
 
@@ -201,7 +201,7 @@ def body_of(
     return body
 
 
-def _type_of(node: Node, position: int) -> bytes:
+def _type_of(node: OnnxNode, position: int) -> bytes:
     tensor = node.optional(position)
     if tensor is None:
         return b""

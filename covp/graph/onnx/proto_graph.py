@@ -22,7 +22,7 @@ FINEST = 2.0**-10
 
 
 @dataclass(frozen=True)
-class Edge:
+class QuantizedEdge:
     """A quantized value.
 
     Attributes:
@@ -108,19 +108,19 @@ class ProtoGraph:
         shared = self._readers[name] != 1 or name in self._outputs
         return None if shared else self._producers.get(name)
 
-    def quantized_output(self, node: onnx.NodeProto) -> Edge | None:
+    def quantized_output(self, node: onnx.NodeProto) -> QuantizedEdge | None:
         """Return a QuantizeLinear's output if it is bytes with one constant scale."""
         edge = self._edge(node, node.output[0])
         return edge if edge is not None and edge.per_tensor else None
 
-    def quantized_source(self, name: str) -> Edge | None:
+    def quantized_source(self, name: str) -> QuantizedEdge | None:
         """Return the bytes that a value is dequantized from, of constant parameters; else None."""
         node = self._producers.get(name)
         if node is None or node.op_type != "DequantizeLinear" or node.domain not in ("", "ai.onnx"):
             return None
         return self._edge(node, node.input[0])
 
-    def _edge(self, node: onnx.NodeProto, name: str) -> Edge | None:
+    def _edge(self, node: onnx.NodeProto, name: str) -> QuantizedEdge | None:
         scale = self.constant(node.input[1])
         if scale is None or self.number(node, "block_size", 0) or scale.dtype != np.float32:
             return None
@@ -132,7 +132,7 @@ class ProtoGraph:
             return None
         point = node.input[2] if given else self.add_constant(f"{name}_zero_point", zero)
         axis = int(self.number(node, "axis", 1))
-        return Edge(name, node.input[1], point, zero.dtype.name, scale.size == 1, axis)
+        return QuantizedEdge(name, node.input[1], point, zero.dtype.name, scale.size == 1, axis)
 
     def _zero(self, node: onnx.NodeProto, name: str, shape: tuple[int, ...]) -> NDArray[Any] | None:
         """Return a zero point that was left out, of the type that the bytes have."""
@@ -157,7 +157,7 @@ class ProtoGraph:
         except Exception:
             return None
 
-    def scales(self, edge: Edge) -> NDArray[np.float64]:
+    def scales(self, edge: QuantizedEdge) -> NDArray[np.float64]:
         """Return the scales of a quantized value: one, or one for each index along its axis."""
         scale = self.constant(edge.scale)
         assert scale is not None
@@ -170,7 +170,7 @@ class ProtoGraph:
         value = self.constant(node.input[0] if node is not None and quantized else name)
         return None if value is None else value.shape
 
-    def symmetric_along(self, edge: Edge, axis: int) -> bool:
+    def symmetric_along(self, edge: QuantizedEdge, axis: int) -> bool:
         """Return whether scales run along ``axis`` and values less their zero points fit int8."""
         shape, value = self.stored_shape(edge.name), self.constant(edge.name)
         if shape is None or edge.axis % len(shape) != axis:
@@ -220,7 +220,7 @@ class ProtoGraph:
             return None
         return self.add_constant(f"{name}_in_units", np.rint(levels).astype(np.int32))
 
-    def same_parameters(self, one: Edge, other: Edge) -> bool:
+    def same_parameters(self, one: QuantizedEdge, other: QuantizedEdge) -> bool:
         """Return whether equal bytes are equal values."""
         pairs = zip(one.parameters, other.parameters, strict=True)
         return one.type == other.type and all(

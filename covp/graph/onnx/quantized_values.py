@@ -17,7 +17,7 @@ from covp.graph.attributes import Activation
 from covp.graph.float_scaling import quantize
 from covp.graph.graph import Quantization, Tensor
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.ops.half_even import UNSIGNED
 from covp.graph.ops.lookup import LookupTable
 from covp.graph.quantization import activation_range
@@ -26,7 +26,7 @@ _ALL = (-128, 127)
 _ACTIVATIONS: tuple[Activation, ...] = ("none", "relu", "relu6", "relu_n1_to_1")
 
 
-class Parameters:
+class ScaleAndZeroPoint:
     """Scale and zero point at two positions of a node's inputs.
 
     Args:
@@ -42,7 +42,7 @@ class Parameters:
     """
 
     def __init__(
-        self, node: Node, scale: int, zero_point: int, what: str, like: int | None = 0
+        self, node: OnnxNode, scale: int, zero_point: int, what: str, like: int | None = 0
     ) -> None:
         self.scale = np.asarray(node.constant(scale, f"the scale of {what}"), np.float32).reshape(
             -1
@@ -76,7 +76,7 @@ class Parameters:
         return Quantization(np.array([scale], np.float32), np.array([zero_point], np.int32))
 
 
-def as_int8(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor:
+def as_int8(importer: Importer, tensor: Tensor, parameters: ScaleAndZeroPoint) -> Tensor:
     """Return the int8 tensor with this quantization that holds a value's bytes."""
     wanted = parameters.quantization
     if tensor.dtype == np.uint8:
@@ -97,7 +97,7 @@ def as_int8(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tenso
 
 
 def finish(
-    importer: Importer, result: Tensor, parameters: Parameters, limits: tuple[int, int]
+    importer: Importer, result: Tensor, parameters: ScaleAndZeroPoint, limits: tuple[int, int]
 ) -> Tensor:
     """Return an int8 result between limits, as the type that the model states."""
     if limits != _ALL:
@@ -111,7 +111,7 @@ def finish(
     return given_out(importer, result, parameters)
 
 
-def given_out(importer: Importer, tensor: Tensor, parameters: Parameters) -> Tensor:
+def given_out(importer: Importer, tensor: Tensor, parameters: ScaleAndZeroPoint) -> Tensor:
     """Return an int8 result as the type that the model states."""
     if not parameters.unsigned or tensor.quantization is None:
         return tensor
@@ -163,7 +163,7 @@ def _convert(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor
     )
 
 
-def limits_of(node: Node, parameters: Parameters) -> tuple[int, int]:
+def limits_of(node: OnnxNode, parameters: ScaleAndZeroPoint) -> tuple[int, int]:
     """Return the least and the largest int8 that a Relu or Clip after the operator leaves."""
     scale, zero_point = parameters.one
     limits = list(_ALL)
@@ -174,7 +174,7 @@ def limits_of(node: Node, parameters: Parameters) -> tuple[int, int]:
     return limits[0], limits[1]
 
 
-def is_fused(node: Node, parameters: Parameters) -> bool:
+def is_fused(node: OnnxNode, parameters: ScaleAndZeroPoint) -> bool:
     """Return whether onnxruntime fuses an operator despite a Relu or Clip before QuantizeLinear.
 
     It drops what the quantization's range implies: core/optimizer/qdq_transformer/
@@ -189,7 +189,9 @@ def is_fused(node: Node, parameters: Parameters) -> bool:
     return high is None or bool(most - np.float32(high) <= epsilon)
 
 
-def activation_of(node: Node, parameters: Parameters) -> tuple[Activation, tuple[int, int]]:
+def activation_of(
+    node: OnnxNode, parameters: ScaleAndZeroPoint
+) -> tuple[Activation, tuple[int, int]]:
     """Return a fused activation for a Relu or Clip after the operator; else limits for `finish`."""
     limits = limits_of(node, parameters)
     for name in _ACTIVATIONS:

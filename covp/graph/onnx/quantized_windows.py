@@ -11,10 +11,10 @@ from covp.errors import ModelError
 from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Tensor
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 
 
-class Windows:
+class NodeWindows:
     """Kernel, strides, dilations and padding of a node, in height and width.
 
     Args:
@@ -24,7 +24,7 @@ class Windows:
     """
 
     def __init__(
-        self, node: Node, spatial: Sequence[int], kernel: Sequence[int] | None = None
+        self, node: OnnxNode, spatial: Sequence[int], kernel: Sequence[int] | None = None
     ) -> None:
         rank = len(spatial)
         if rank not in (1, 2):
@@ -49,7 +49,11 @@ class Windows:
 
     @staticmethod
     def _pads(
-        node: Node, spatial: Sequence[int], size: list[int], stride: list[int], dilation: list[int]
+        node: OnnxNode,
+        spatial: Sequence[int],
+        size: list[int],
+        stride: list[int],
+        dilation: list[int],
     ) -> list[Pair]:
         rank, auto = len(spatial), node.get("auto_pad", "NOTSET")
         stated = [int(v) for v in node.get("pads", [0] * 2 * rank)]

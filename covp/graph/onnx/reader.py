@@ -24,7 +24,7 @@ from covp.graph.model_file import identifier, model_bytes
 from covp.graph.onnx.converters import CONVERTERS, unknown_operator
 from covp.graph.onnx.fuse_qdq import with_integers
 from covp.graph.onnx.importer import MOST_BYTES, Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.onnx.prepare import MOST_NODES, body_of, convert_if, convert_loop, prepare
 from covp.graph.onnx.values import (
     array_of,
@@ -240,7 +240,7 @@ class _Reader:
 
     def _node(self, proto: onnx.NodeProto, scope: _Scope) -> None:
         domain = "" if proto.domain in _OWN else proto.domain
-        node = Node(
+        node = OnnxNode(
             proto.op_type,
             self.importer.label,
             self.importer.index,
@@ -254,7 +254,7 @@ class _Reader:
         self._bind(node, self._convert_node(proto, node, scope), scope)
 
     def _convert_node(
-        self, proto: onnx.NodeProto, node: Node, scope: _Scope
+        self, proto: onnx.NodeProto, node: OnnxNode, scope: _Scope
     ) -> Sequence[Tensor | None]:
         """Return the outputs of a node."""
         flow = {"If": convert_if, "Loop": convert_loop}.get(node.kind if not node.domain else "")
@@ -272,7 +272,9 @@ class _Reader:
             raise unknown_operator(node)
         return self._body(body, node, scope)
 
-    def _body(self, body: onnx.FunctionProto, node: Node, scope: _Scope) -> Sequence[Tensor | None]:
+    def _body(
+        self, body: onnx.FunctionProto, node: OnnxNode, scope: _Scope
+    ) -> Sequence[Tensor | None]:
         """Convert a function's body for the node's inputs; return its outputs."""
         given = zip(body.input, node.inputs, strict=False)
         stated = zip(body.output, node.stated, strict=False)
@@ -303,7 +305,7 @@ class _Reader:
         self._convert(proto.node, inner)
         return [self._known(inner, value.name) for value in proto.output]
 
-    def _bind(self, node: Node, found: Sequence[Tensor | None], scope: _Scope) -> None:
+    def _bind(self, node: OnnxNode, found: Sequence[Tensor | None], scope: _Scope) -> None:
         if len(found) < sum(map(bool, node.outputs)):
             raise ModelError(f"has {len(node.outputs)} outputs; {len(found)} are known")
         for name, tensor in zip(node.outputs, found, strict=False):
@@ -323,7 +325,7 @@ class _Reader:
     def _latest(self) -> list[Tensor]:
         return self.importer.ops[-1].outputs if self.importer.ops else []
 
-    def _user_operator(self, node: Node) -> Tensor | None:
+    def _user_operator(self, node: OnnxNode) -> Tensor | None:
         operator = find_user_operator(node.kind)
         if operator is None:
             return None

@@ -1,4 +1,4 @@
-"""`File`: the tables of a .tflite file, and its bytes outside the flatbuffer."""
+"""`TfliteFile`: the tables of a .tflite file, and its bytes outside the flatbuffer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DAMAGE = (
 """Exceptions that reading a damaged flatbuffer may raise: the accessors trust every offset."""
 
 
-class File:
+class TfliteFile:
     """A TFLite file; every access may raise what `DAMAGE` lists.
 
     Attributes:

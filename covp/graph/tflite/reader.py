@@ -18,8 +18,8 @@ from covp.graph.reference import run_all
 from covp.graph.tflite.checks import check_op, check_order
 from covp.graph.tflite.converters import CONVERTERS, Converter
 from covp.graph.tflite.converters.common import options_of
-from covp.graph.tflite.flatbuffer import DAMAGE, SYNONYMS, File, indices
-from covp.graph.tflite.tensors import Tensors
+from covp.graph.tflite.flatbuffer import DAMAGE, SYNONYMS, TfliteFile, indices
+from covp.graph.tflite.tensors import SubgraphTensors
 from covp.graph.tflite.unsigned import adapt, keep_interface
 from covp.graph.tflite.variables import CHANGED_INPUTS, Variables
 from covp.graph.user_operators import find_user_operator
@@ -78,7 +78,7 @@ def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph
     try:
         if data[4:8] != _IDENTIFIER:
             raise ModelError("not a TFLite model (no 'TFL3' at byte 4); expected .tflite or .onnx")
-        return _model(File(data), name)
+        return _model(TfliteFile(data), name)
     except ModelError as error:
         text = str(error)  # with names and numbers of any length in a damaged file
         raise ModelError(f"{where}: {text[:_LONGEST]}{'...' * (len(text) > _LONGEST)}") from None
@@ -89,7 +89,7 @@ def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph
         ) from error
 
 
-def _model(file: File, name: str) -> Graph:
+def _model(file: TfliteFile, name: str) -> Graph:
     """Return the first subgraph; others matter where it runs them once for its variables."""
     reader = _Subgraph(file, 0)
     for index in reader.initializers:
@@ -103,7 +103,7 @@ def _model(file: File, name: str) -> Graph:
     return graph
 
 
-def _initial_values(file: File, index: int) -> dict[Hashable, NDArray[Any]]:
+def _initial_values(file: TfliteFile, index: int) -> dict[Hashable, NDArray[Any]]:
     """Return the values that a subgraph of CALL_ONCE gives to resources, by key."""
     reader = _Subgraph(file, index)
     graph = reader.graph("initialization")
@@ -126,10 +126,10 @@ class _Subgraph:
         initializers: the subgraphs that CALL_ONCE names.
     """
 
-    def __init__(self, file: File, index: int) -> None:
+    def __init__(self, file: TfliteFile, index: int) -> None:
         self.file = file
         self.table = file.subgraph(index)
-        self.tensors = Tensors(file, self.table)
+        self.tensors = SubgraphTensors(file, self.table)
         self.initial: dict[Hashable, NDArray[Any]] = {}
         self.variables = Variables(self.initial)
         self.initializers: list[int] = []

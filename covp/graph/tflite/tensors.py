@@ -1,4 +1,4 @@
-"""`Tensors`: the tensors of a subgraph."""
+"""`SubgraphTensors`: the tensors of a subgraph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from covp.errors import ModelError, printable
 from covp.graph.graph import Quantization, Tensor
-from covp.graph.tflite.flatbuffer import File
+from covp.graph.tflite.flatbuffer import TfliteFile
 from covp.graph.tflite.unsigned import as_signed
 
 _MOST_AXES = 8  # of LiteRT's kernels
@@ -28,7 +28,7 @@ _DTYPES = {
 _TYPE_NAMES = {v: k for k, v in vars(tflite.TensorType).items() if isinstance(v, int)}
 
 
-class Tensors:
+class SubgraphTensors:
     """The tensors of a subgraph by index, each read when an operator or the graph names it.
 
     Files also list tensors that nothing uses, of any type and shape. Quantized uint8 is int8 here.
@@ -38,7 +38,7 @@ class Tensors:
         expanded_bytes: by which constants of float16 grew as float32.
     """
 
-    def __init__(self, file: File, subgraph: Any) -> None:
+    def __init__(self, file: TfliteFile, subgraph: Any) -> None:
         self._file = file
         self._subgraph = subgraph
         self._names = _unique([self._name(i) for i in file.range(subgraph.TensorsLength())])

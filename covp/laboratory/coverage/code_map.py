@@ -10,8 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from covp.compilers.symbols import read_functions
-from covp.laboratory.coverage.debug_lines import NO_FILE, Instance, Row, read_instances, read_rows
-from covp.laboratory.coverage.instructions import Step, decode
+from covp.laboratory.coverage.debug_lines import (
+    NO_FILE,
+    Instance,
+    LineRow,
+    read_instances,
+    read_rows,
+)
+from covp.laboratory.coverage.instructions import DecodedInstruction, decode
 from covp.laboratory.coverage.sanitizer_checks import without_checks
 from covp.runtime.undefined_behaviour import HANDLER
 
@@ -36,7 +42,7 @@ class CodeMap:
             branch leads in between them.
     """
 
-    steps: Mapping[int, Step]
+    steps: Mapping[int, DecodedInstruction]
     places: Mapping[int, Place]
     statements: tuple[tuple[int, str, int], ...]
     instances: tuple[Instance, ...]
@@ -76,7 +82,7 @@ def read_code(elf: bytes) -> CodeMap:
     )
 
 
-def _steps(file: Any) -> Iterator[Step]:
+def _steps(file: Any) -> Iterator[DecodedInstruction]:
     is_thumb = file["e_machine"] == "EM_ARM"
     marks = _mapping_symbols(file)
     for section in file.iter_sections():
@@ -115,7 +121,7 @@ def _handlers(file: Any) -> frozenset[int]:
     )
 
 
-def _places(rows: Sequence[Row], steps: Mapping[int, Step]) -> dict[int, Place]:
+def _places(rows: Sequence[LineRow], steps: Mapping[int, DecodedInstruction]) -> dict[int, Place]:
     by_start = sorted(
         (row for row in rows if row.end > row.start), key=lambda row: (row.start, row.end)
     )
@@ -130,7 +136,7 @@ def _places(rows: Sequence[Row], steps: Mapping[int, Step]) -> dict[int, Place]:
     return places
 
 
-def _without_code(rows: Sequence[Row]) -> tuple[tuple[int, str, int], ...]:
+def _without_code(rows: Sequence[LineRow]) -> tuple[tuple[int, str, int], ...]:
     """Return statements whose code was merged with what follows, as the compiler marks them."""
     found = {
         (row.start, row.file, row.line)
@@ -150,7 +156,7 @@ def _symbols(file: Any, known: Sequence[Instance], steps: Container[int]) -> lis
     return found
 
 
-def _placed(instances: Sequence[Instance], rows: Sequence[Row]) -> Iterator[Instance]:
+def _placed(instances: Sequence[Instance], rows: Sequence[LineRow]) -> Iterator[Instance]:
     """Yield the instances; those without a declaration (assembly) are declared where they begin."""
     lines = {row.start: row for row in reversed(rows) if row.line}
     for one in instances:
@@ -158,10 +164,10 @@ def _placed(instances: Sequence[Instance], rows: Sequence[Row]) -> Iterator[Inst
         yield one if row is None else replace(one, file=row.file, line=row.line)
 
 
-def _blocks(steps: Mapping[int, Step]) -> dict[int, int]:
+def _blocks(steps: Mapping[int, DecodedInstruction]) -> dict[int, int]:
     begins = {step.target for step in steps.values() if step.kind in ("branch", "jump")}
     blocks: dict[int, int] = {}
-    before: Step | None = None
+    before: DecodedInstruction | None = None
     for at, step in steps.items():
         goes_on = before is not None and before.end == at and before.kind in ("plain", "call")
         if before is None or not goes_on or at in begins or step.conditional or before.conditional:
@@ -172,7 +178,9 @@ def _blocks(steps: Mapping[int, Step]) -> dict[int, int]:
     return blocks
 
 
-def _owners(instances: Sequence[Instance], steps: Mapping[int, Step]) -> dict[int, int]:
+def _owners(
+    instances: Sequence[Instance], steps: Mapping[int, DecodedInstruction]
+) -> dict[int, int]:
     """Return the innermost instance of each instruction: the smallest that holds it."""
     addresses = sorted(steps)
     owners: dict[int, int] = {}

@@ -11,7 +11,7 @@ NO_FILE = ""
 
 
 @dataclass(frozen=True)
-class Row:
+class LineRow:
     """Code that belongs to a line: an entry of a line table.
 
     Attributes:
@@ -54,12 +54,12 @@ class Instance:
         return sum(end - start for start, end in self.ranges)
 
 
-def read_rows(dwarf: Any) -> list[Row]:
+def read_rows(dwarf: Any) -> list[LineRow]:
     """Read all entries of all line tables, in the tables' order."""
     return [row for unit in dwarf.iter_CUs() for row in _unit_rows(dwarf, unit)]
 
 
-def _unit_rows(dwarf: Any, unit: Any) -> Iterator[Row]:
+def _unit_rows(dwarf: Any, unit: Any) -> Iterator[LineRow]:
     program = dwarf.line_program_for_CU(unit)
     if program is None:
         return
@@ -72,7 +72,7 @@ def _unit_rows(dwarf: Any, unit: Any) -> Iterator[Row]:
         if state is not None:
             file = names.get(state.file, NO_FILE)
             column, begins = state.column, bool(state.is_stmt)
-            yield Row(state.address, now.address, file, state.line, column, begins)
+            yield LineRow(state.address, now.address, file, state.line, column, begins)
         state = None if now.end_sequence else now
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from covp.laboratory.coverage.code_map import CodeMap, Place
 from covp.laboratory.coverage.files import Condition
-from covp.laboratory.coverage.instructions import Step
+from covp.laboratory.coverage.instructions import DecodedInstruction
 
 _LONGEST = 64
 """Instructions between two conditions of a decision, calls left out."""
@@ -23,7 +23,9 @@ _JOINS = re.compile(r"&&|\|\|")
 _NEVER_INSIDE = re.compile(r"[;{}?]|\b(if|else|while|for|return|switch|case)\b")
 
 
-def find_decisions(code: CodeMap, branches: Sequence[Step]) -> tuple[tuple[Condition, ...], ...]:
+def find_decisions(
+    code: CodeMap, branches: Sequence[DecodedInstruction]
+) -> tuple[tuple[Condition, ...], ...]:
     """Find the decisions with more than one condition.
 
     Branches belong together where one leads to the other, all are left to two places, and the
@@ -46,7 +48,9 @@ def find_decisions(code: CodeMap, branches: Sequence[Step]) -> tuple[tuple[Condi
     return tuple(found)
 
 
-def _decision(code: CodeMap, root: Step, numbers: Mapping[int, int], used: set[int]) -> list[int]:
+def _decision(
+    code: CodeMap, root: DecodedInstruction, numbers: Mapping[int, int], used: set[int]
+) -> list[int]:
     """Find the addresses of a decision's conditions, in the order in which they are reached."""
     nodes = [root.address]
     for address in nodes:  # it grows
@@ -75,7 +79,7 @@ def _leads(code: CodeMap, node: int, way: int, nodes: Container[int]) -> int | E
     return _exit(code, way) if reached is None else reached
 
 
-def _ways(step: Step) -> tuple[int, int]:
+def _ways(step: DecodedInstruction) -> tuple[int, int]:
     """Return where a branch leads when it is taken, and when not."""
     assert step.target is not None
     return step.target, step.end
@@ -126,7 +130,7 @@ def _exit(code: CodeMap, address: int) -> Exit:
     return address
 
 
-def _path(code: CodeMap, address: int) -> Iterator[Step]:
+def _path(code: CodeMap, address: int) -> Iterator[DecodedInstruction]:
     """Yield the instructions that run from an address on, up to where it is not known."""
     for _ in range(_LONGEST):
         step = code.steps.get(address)

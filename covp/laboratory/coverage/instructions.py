@@ -14,7 +14,7 @@ Kind = Literal["plain", "branch", "jump", "call", "leave"]
 
 
 @dataclass(frozen=True)
-class Step:
+class DecodedInstruction:
     """An instruction.
 
     Attributes:
@@ -48,7 +48,7 @@ class Step:
         return self.address + self.size
 
 
-def decode(code: bytes, address: int, is_thumb: bool) -> Iterator[Step]:
+def decode(code: bytes, address: int, is_thumb: bool) -> Iterator[DecodedInstruction]:
     """Decode straight code from ``address`` on; stops at half an instruction.
 
     Args:
@@ -91,7 +91,7 @@ _JAL = ((31, 1, 20), (21, 10, 1), (20, 1, 11), (12, 8, 12))
 _RISCV_TRAPS = (0x00000073, 0x00100073, 0x30200073)  # ecall, ebreak, mret
 
 
-def _riscv_code(code: bytes, address: int) -> Iterator[Step]:
+def _riscv_code(code: bytes, address: int) -> Iterator[DecodedInstruction]:
     at = 0
     while at + 2 <= len(code):
         bits = _half(code, at)
@@ -104,35 +104,37 @@ def _riscv_code(code: bytes, address: int) -> Iterator[Step]:
         at += size
 
 
-def _riscv_step(pc: int, size: int, bits: int) -> Step:
+def _riscv_step(pc: int, size: int, bits: int) -> DecodedInstruction:
     return _short_riscv(pc, bits) if size == 2 else _long_riscv(pc, bits)
 
 
-def _short_riscv(pc: int, bits: int) -> Step:
+def _short_riscv(pc: int, bits: int) -> DecodedInstruction:
     kind = bits & 0xE003
     if kind in (0xA001, 0x2001):
         target = pc + _signed(_gather(bits, *_C_JUMP), 12)
-        return Step(pc, 2, bits, "jump" if kind == 0xA001 else "call", target)
+        return DecodedInstruction(pc, 2, bits, "jump" if kind == 0xA001 else "call", target)
     if kind in (0xC001, 0xE001):
         target = pc + _signed(_gather(bits, *_C_BRANCH), 9)
-        return Step(pc, 2, bits, "branch", target, "beqz" if kind == 0xC001 else "bnez")
+        return DecodedInstruction(
+            pc, 2, bits, "branch", target, "beqz" if kind == 0xC001 else "bnez"
+        )
     if bits & 0xE07F == 0x8002:  # c.jr, c.jalr, c.ebreak; rs2 is zero
         calls = bits & 0x1000 and bits & 0x0F80
-        return Step(pc, 2, bits, "call" if calls else "leave")
-    return Step(pc, 2, bits)
+        return DecodedInstruction(pc, 2, bits, "call" if calls else "leave")
+    return DecodedInstruction(pc, 2, bits)
 
 
-def _long_riscv(pc: int, bits: int) -> Step:
+def _long_riscv(pc: int, bits: int) -> DecodedInstruction:
     opcode, rd = bits & 0x7F, bits >> 7 & 31
     if opcode == 0x63:
         target = pc + _signed(_gather(bits, *_BRANCH), 13)
-        return Step(pc, 4, bits, "branch", target, _RISCV_BRANCHES[bits >> 12 & 7])
+        return DecodedInstruction(pc, 4, bits, "branch", target, _RISCV_BRANCHES[bits >> 12 & 7])
     if opcode == 0x6F:
         target = pc + _signed(_gather(bits, *_JAL), 21)
-        return Step(pc, 4, bits, "call" if rd else "jump", target)
+        return DecodedInstruction(pc, 4, bits, "call" if rd else "jump", target)
     if opcode == 0x67:
-        return Step(pc, 4, bits, "call" if rd else "leave")
-    return Step(pc, 4, bits, "leave" if bits in _RISCV_TRAPS[1:] else "plain")
+        return DecodedInstruction(pc, 4, bits, "call" if rd else "leave")
+    return DecodedInstruction(pc, 4, bits, "leave" if bits in _RISCV_TRAPS[1:] else "plain")
 
 
 # -- Arm -------------------------------------------------------------------------------------------
@@ -140,7 +142,7 @@ def _long_riscv(pc: int, bits: int) -> Step:
 _CONDITIONS = ("eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le")
 
 
-def _thumb_code(code: bytes, address: int) -> Iterator[Step]:
+def _thumb_code(code: bytes, address: int) -> Iterator[DecodedInstruction]:
     at, first = 0, False
     in_block = 0  # instructions of an IT block that are still to come
     while at + 2 <= len(code):
@@ -157,43 +159,45 @@ def _thumb_code(code: bytes, address: int) -> Iterator[Step]:
         at += size
 
 
-def _conditional(step: Step, first: bool) -> Step:
+def _conditional(step: DecodedInstruction, first: bool) -> DecodedInstruction:
     """Return the step as one in an IT block."""
     return replace(step, name="it" if first else "", conditional=True, guards=first)
 
 
-def _short_thumb(pc: int, bits: int) -> Step:
+def _short_thumb(pc: int, bits: int) -> DecodedInstruction:
     if bits & 0xF000 == 0xD000 and bits & 0x0E00 != 0x0E00:
         target = pc + 4 + _signed((bits & 0xFF) << 1, 9)
-        return Step(pc, 2, bits, "branch", target, f"b{_CONDITIONS[bits >> 8 & 15]}")
+        return DecodedInstruction(pc, 2, bits, "branch", target, f"b{_CONDITIONS[bits >> 8 & 15]}")
     if bits & 0xF500 == 0xB100:
         target = pc + 4 + _gather(bits, (9, 1, 6), (3, 5, 1))
-        return Step(pc, 2, bits, "branch", target, "cbnz" if bits & 0x0800 else "cbz")
+        return DecodedInstruction(pc, 2, bits, "branch", target, "cbnz" if bits & 0x0800 else "cbz")
     if bits & 0xF800 == 0xE000:
-        return Step(pc, 2, bits, "jump", pc + 4 + _signed((bits & 0x7FF) << 1, 12))
+        return DecodedInstruction(pc, 2, bits, "jump", pc + 4 + _signed((bits & 0x7FF) << 1, 12))
     if bits & 0xFF87 == 0x4780:  # blx
-        return Step(pc, 2, bits, "call")
+        return DecodedInstruction(pc, 2, bits, "call")
     # bx; mov and add to pc; pop of pc; udf, bkpt
     leaves = ((0xFF87, 0x4700), (0xFF87, 0x4687), (0xFF87, 0x4487), (0xFF00, 0xBD00))
     traps = ((0xFF00, 0xDE00), (0xFF00, 0xBE00))
     if any(bits & mask == match for mask, match in leaves + traps):
-        return Step(pc, 2, bits, "leave")
-    return Step(pc, 2, bits)
+        return DecodedInstruction(pc, 2, bits, "leave")
+    return DecodedInstruction(pc, 2, bits)
 
 
-def _long_thumb(pc: int, bits: int) -> Step:
+def _long_thumb(pc: int, bits: int) -> DecodedInstruction:
     if bits & 0xF8009000 == 0xF0009000:  # b.w, bl
         sign = bits >> 26 & 1
         i1, i2 = (bits >> 13 & 1) ^ sign ^ 1, (bits >> 11 & 1) ^ sign ^ 1
         offset = sign << 24 | i1 << 23 | i2 << 22 | _gather(bits, (16, 10, 12), (0, 11, 1))
         kind: Kind = "call" if bits & 0x4000 else "jump"
-        return Step(pc, 4, bits, kind, pc + 4 + _signed(offset, 25))
+        return DecodedInstruction(pc, 4, bits, kind, pc + 4 + _signed(offset, 25))
     if bits & 0xF800D000 == 0xF0008000 and bits & 0x03800000 != 0x03800000:
         fields = ((26, 1, 20), (11, 1, 19), (13, 1, 18), (16, 6, 12), (0, 11, 1))
         target = pc + 4 + _signed(_gather(bits, *fields), 21)
-        return Step(pc, 4, bits, "branch", target, f"b{_CONDITIONS[bits >> 22 & 15]}")
+        return DecodedInstruction(pc, 4, bits, "branch", target, f"b{_CONDITIONS[bits >> 22 & 15]}")
     table = bits & 0xFFF0FFE0 == 0xE8D0F000  # tbb, tbh
     loads_many = bits & 0xFE508000 == 0xE8108000 and bits & 0x01800000 in (0x800000, 0x1000000)
     loads_pc = bits & 0xFF70F000 == 0xF850F000
     undefined = bits & 0xFFF0F000 == 0xF7F0A000
-    return Step(pc, 4, bits, "leave" if table or loads_many or loads_pc or undefined else "plain")
+    return DecodedInstruction(
+        pc, 4, bits, "leave" if table or loads_many or loads_pc or undefined else "plain"
+    )

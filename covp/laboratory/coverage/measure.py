@@ -22,7 +22,7 @@ from covp.laboratory.coverage.files import (
     Routine,
     add_known,
 )
-from covp.laboratory.coverage.instructions import Step
+from covp.laboratory.coverage.instructions import DecodedInstruction
 
 Outcomes = tuple[int | None, int | None]
 """How often a branch was taken, or an IT block's first instruction executed, and how often not;
@@ -35,7 +35,7 @@ class Counts:
 
     Attributes:
         executed: how often, by address of the instruction.
-        sites: outcomes by address, see `Step.is_site`, of those that were reached.
+        sites: outcomes by address, see `DecodedInstruction.is_site`, of those that were reached.
     """
 
     executed: Mapping[int, int]
@@ -52,7 +52,9 @@ class Counts:
 NO_COUNTS = Counts({}, {})
 
 
-def count(trace: Trace, steps: Mapping[int, Step], conditional: Mapping[int, int]) -> Counts:
+def count(
+    trace: Trace, steps: Mapping[int, DecodedInstruction], conditional: Mapping[int, int]
+) -> Counts:
     """Count how often the code of a map ran.
 
     Args:
@@ -134,16 +136,22 @@ def _lines(code: CodeMap, counts: Counts) -> dict[int, Lines]:
     }
 
 
-def _by_instance(code: CodeMap) -> dict[int, list[Step]]:
+def _by_instance(code: CodeMap) -> dict[int, list[DecodedInstruction]]:
     """Return the instructions of each copy of a function, by address; it may have none."""
-    found: dict[int, list[Step]] = {number: [] for number in range(len(code.instances))}
+    found: dict[int, list[DecodedInstruction]] = {
+        number: [] for number in range(len(code.instances))
+    }
     for at, number in sorted(code.owners.items()):
         found[number].append(code.steps[at])
     return found
 
 
 def _routine(
-    code: CodeMap, counts: Counts, instance: Instance, steps: Sequence[Step], lines: Lines
+    code: CodeMap,
+    counts: Counts,
+    instance: Instance,
+    steps: Sequence[DecodedInstruction],
+    lines: Lines,
 ) -> Routine:
     sites = [step for step in steps if step.is_site]
     branches = tuple(_branch(code, counts, step) for step in sites)
@@ -165,12 +173,12 @@ def _shown(conditions: Sequence[Condition], branches: Sequence[Branch]) -> tuple
     return tuple(status == "shown" for status in judge(conditions, branches))
 
 
-def _branch(code: CodeMap, counts: Counts, step: Step) -> Branch:
+def _branch(code: CodeMap, counts: Counts, step: DecodedInstruction) -> Branch:
     _, line, column = code.places.get(step.address, _UNKNOWN)
     return Branch(line, column, step.name, *counts.sites.get(step.address, (0, 0)))
 
 
-def _aim(code: CodeMap, step: Step) -> int:
+def _aim(code: CodeMap, step: DecodedInstruction) -> int:
     """Return the line that a branch leads to."""
     return code.places.get(-1 if step.target is None else step.target, _UNKNOWN)[1]
 

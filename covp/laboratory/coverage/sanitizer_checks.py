@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from covp.laboratory.coverage.instructions import Step
+from covp.laboratory.coverage.instructions import DecodedInstruction
 
 _LONGEST = 24
 """Instructions that put a handler's arguments in place, or compute a condition of a check."""
@@ -18,8 +18,8 @@ Place = tuple[str, int, int]
 
 
 def without_checks(
-    steps: Mapping[int, Step], places: Mapping[int, Place], handlers: Collection[int]
-) -> dict[int, Step]:
+    steps: Mapping[int, DecodedInstruction], places: Mapping[int, Place], handlers: Collection[int]
+) -> dict[int, DecodedInstruction]:
     """Return the instructions with branches of checks as jumps, or as plain ones, to what goes on.
 
     Args:
@@ -45,7 +45,7 @@ def without_checks(
     return found
 
 
-def _ways(steps: Mapping[int, Step], site: Step) -> list[int]:
+def _ways(steps: Mapping[int, DecodedInstruction], site: DecodedInstruction) -> list[int]:
     """Return where a branch leads when it is taken, and when not; or what is past an IT block."""
     if site.kind == "branch":
         assert site.target is not None
@@ -56,16 +56,16 @@ def _ways(steps: Mapping[int, Step], site: Step) -> list[int]:
     return [address]
 
 
-def _without_choice(site: Step, falls_through: bool) -> Step:
+def _without_choice(site: DecodedInstruction, falls_through: bool) -> DecodedInstruction:
     if site.kind == "branch":
         return replace(site, kind="plain" if falls_through else "jump")
     return replace(site, guards=False)
 
 
 def _calls_handler(
-    steps: Mapping[int, Step],
+    steps: Mapping[int, DecodedInstruction],
     places: Mapping[int, Place],
-    site: Step,
+    site: DecodedInstruction,
     address: int,
     handlers: Collection[int],
 ) -> bool:
@@ -86,7 +86,7 @@ def _calls_handler(
     return False
 
 
-def _called(steps: Mapping[int, Step], step: Step) -> int | None:
+def _called(steps: Mapping[int, DecodedInstruction], step: DecodedInstruction) -> int | None:
     """Return where a call leads, also that of a pair of AUIPC and JALR."""
     before = steps.get(step.address - 4)
     if step.target is not None or before is None or before.size != 4 or step.size != 4:
@@ -101,7 +101,10 @@ def _called(steps: Mapping[int, Step], step: Step) -> int | None:
 
 
 def _is_of_check(
-    steps: Mapping[int, Step], places: Mapping[int, Place], site: Step, checks: Collection[int]
+    steps: Mapping[int, DecodedInstruction],
+    places: Mapping[int, Place],
+    site: DecodedInstruction,
+    checks: Collection[int],
 ) -> bool:
     """Return whether a site only chooses how one check of the source is computed.
 
@@ -117,7 +120,9 @@ def _is_of_check(
     )
 
 
-def _next_check(steps: Mapping[int, Step], address: int, checks: Collection[int]) -> int | None:
+def _next_check(
+    steps: Mapping[int, DecodedInstruction], address: int, checks: Collection[int]
+) -> int | None:
     """Return the check that a way leads to, with nothing but computations before it."""
     for _ in range(_LONGEST):
         step = steps.get(address)

@@ -17,7 +17,7 @@ from covp.laboratory.coverage.conditions import ConditionCoverage
 from covp.laboratory.coverage.data import CoverageData
 from covp.laboratory.coverage.debug_lines import Instance
 from covp.laboratory.coverage.files import Branch, FileCoverage
-from covp.laboratory.coverage.instructions import Step
+from covp.laboratory.coverage.instructions import DecodedInstruction
 from covp.laboratory.coverage.measure import NO_COUNTS, Counts, Outcomes, count, measure
 from covp.runtime.linking import LoadedImage
 from covp.runtime.resident import Resident
@@ -250,7 +250,7 @@ def listing(code: CodeMap, counts: Counts, function: Instance) -> str:
     return "\n".join([head, *_lines(code, counts, steps)])
 
 
-def _lines(code: CodeMap, counts: Counts, steps: list[Step]) -> Iterator[str]:
+def _lines(code: CodeMap, counts: Counts, steps: list[DecodedInstruction]) -> Iterator[str]:
     was = ""
     for step in steps:
         file, line, _ = code.places.get(step.address, ("", 0, 0))
@@ -263,7 +263,7 @@ def _lines(code: CodeMap, counts: Counts, steps: list[Step]) -> Iterator[str]:
         was = source or was
 
 
-def _note(step: Step, outcomes: Outcomes) -> str:
+def _note(step: DecodedInstruction, outcomes: Outcomes) -> str:
     where = "" if step.target is None else f" 0x{step.target:08x}"
     if step.kind != "branch" and not step.guards:
         return f"{step.kind}{where}" if step.kind in ("jump", "call") else ""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from covp.device.machine.mark_log import BUCKET, CALL
 from covp.device.timeline import JobSpan, TimelineLog, Transfer
-from covp.report.timeline.phases import Window
+from covp.report.timeline.phases import CycleWindow
 from covp.report.timeline.tracks import CounterTrack, Slice, of_args
 
 NO_FUNCTION = "(no function)"
@@ -40,7 +40,7 @@ class _Frame:
     short_calls: int = 0
 
 
-def function_slices(log: TimelineLog, windows: Sequence[Window]) -> list[Slice]:
+def function_slices(log: TimelineLog, windows: Sequence[CycleWindow]) -> list[Slice]:
     """Every call of a function in some windows, in cycles of the device's clock.
 
     A function that is entered at its first address was called by the one before; one that is
@@ -48,7 +48,7 @@ def function_slices(log: TimelineLog, windows: Sequence[Window]) -> list[Slice]:
     """
     end = log.marks.lost_at if log.marks.lost else log.end
     stretches = list(_stretches(log, end))
-    known = [Window(window.start, min(window.end, end)) for window in windows]
+    known = [CycleWindow(window.start, min(window.end, end)) for window in windows]
     return [
         _slice(log, frame)
         for window in known
@@ -66,7 +66,7 @@ def _stretches(log: TimelineLog, end: int) -> Iterator[_Stretch]:
         yield _Stretch(number, kind == CALL, cycle, end, short_cycles, short_calls)
 
 
-def _clipped(stretches: Iterable[_Stretch], window: Window) -> Iterator[_Stretch]:
+def _clipped(stretches: Iterable[_Stretch], window: CycleWindow) -> Iterator[_Stretch]:
     for stretch in stretches:
         part = window.clip(stretch.start, stretch.end)
         if part is None:
@@ -76,7 +76,7 @@ def _clipped(stretches: Iterable[_Stretch], window: Window) -> Iterator[_Stretch
         )
 
 
-def _frames(stretches: Iterable[_Stretch], window: Window) -> list[_Frame]:
+def _frames(stretches: Iterable[_Stretch], window: CycleWindow) -> list[_Frame]:
     """Return frames in the order in which they were entered."""
     frames: list[_Frame] = []
     stack: list[_Frame] = []

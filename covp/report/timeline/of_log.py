@@ -16,14 +16,14 @@ from covp.report.timeline.calls import (
     short_calls,
     thinned,
 )
-from covp.report.timeline.phases import Window
+from covp.report.timeline.phases import CycleWindow
 from covp.report.timeline.tracks import CounterTrack, Slice, Track
 
 CORE, INTERRUPTS, REGISTERS = "core", "interrupts", "register accesses"
 """Owners of tracks; others are masters of the bus, of which the core is one."""
 
 
-def tracks_of(log: TimelineLog, inside: Sequence[Window]) -> list[Track]:
+def tracks_of(log: TimelineLog, inside: Sequence[CycleWindow]) -> list[Track]:
     """All but those of layers, in cycles of the device's clock, clipped to some windows."""
     found = [
         Track(CORE, "functions", tuple(function_slices(log, inside))),
@@ -42,14 +42,14 @@ def tracks_of(log: TimelineLog, inside: Sequence[Window]) -> list[Track]:
     return [track for track in found if track.slices]
 
 
-def _register_tracks(log: TimelineLog, inside: Sequence[Window]) -> Iterator[Track]:
+def _register_tracks(log: TimelineLog, inside: Sequence[CycleWindow]) -> Iterator[Track]:
     accesses = list(units.one_by_one(log.accesses))
     for name, place in log.places.items():
         own = (access for access in accesses if access.peripheral == name)
         yield Track(REGISTERS, name, _clipped(units.access_slices(own, place), inside))
 
 
-def _interrupt_tracks(log: TimelineLog, inside: Sequence[Window]) -> Iterator[Track]:
+def _interrupt_tracks(log: TimelineLog, inside: Sequence[CycleWindow]) -> Iterator[Track]:
     names = {place.line: name for name, place in log.places.items() if place.line is not None}
     handlers = units.handler_slices(log.handlings, names, log.end)
     yield Track(INTERRUPTS, "handlers", _clipped(handlers, inside))
@@ -59,7 +59,7 @@ def _interrupt_tracks(log: TimelineLog, inside: Sequence[Window]) -> Iterator[Tr
         yield Track(INTERRUPTS, f"line {place.line}: {name}", slices)
 
 
-def counters_of(log: TimelineLog, inside: Sequence[Window]) -> list[CounterTrack]:
+def counters_of(log: TimelineLog, inside: Sequence[CycleWindow]) -> list[CounterTrack]:
     """Numbers over time, in cycles of the device's clock."""
     found = [CounterTrack(CORE, "instructions retired", tuple(instruction_points(log)))]
     for unit in _names(job.unit for job in log.jobs):
@@ -90,7 +90,7 @@ def _names(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _clipped(slices: Iterable[Slice], inside: Sequence[Window]) -> tuple[Slice, ...]:
+def _clipped(slices: Iterable[Slice], inside: Sequence[CycleWindow]) -> tuple[Slice, ...]:
     """The parts of slices that lie in some windows."""
     return tuple(
         replace(one, start=part[0], end=part[1])
@@ -100,7 +100,7 @@ def _clipped(slices: Iterable[Slice], inside: Sequence[Window]) -> tuple[Slice, 
     )
 
 
-def _within(points: Iterable[Point], inside: Sequence[Window]) -> tuple[Point, ...]:
+def _within(points: Iterable[Point], inside: Sequence[CycleWindow]) -> tuple[Point, ...]:
     """Points of a sum from the first window's start to the last one's end, where it begins at 0."""
     start, end = inside[0].start, inside[-1].end
     given = list(points)

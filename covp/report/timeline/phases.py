@@ -29,7 +29,7 @@ class PhaseSpan:
     instructions: int
 
 
-class Window(NamedTuple):
+class CycleWindow(NamedTuple):
     """Cycles of the device's clock."""
 
     start: int
@@ -62,21 +62,21 @@ def phase_spans(log: TimelineLog) -> list[PhaseSpan]:
     ]
 
 
-def windows(spans: Sequence[PhaseSpan]) -> list[Window]:
+def windows(spans: Sequence[PhaseSpan]) -> list[CycleWindow]:
     """The parts of a recording in which the program ran; all of it where no phases were set."""
     if all(span.phase == _OUTSIDE for span in spans):
-        return [Window(spans[0].start, spans[-1].end)] if spans else []
+        return [CycleWindow(spans[0].start, spans[-1].end)] if spans else []
     return list(_inside(spans))
 
 
-def _inside(spans: Sequence[PhaseSpan]) -> Iterator[Window]:
+def _inside(spans: Sequence[PhaseSpan]) -> Iterator[CycleWindow]:
     start: int | None = None
     for span in spans:
         if span.phase == _OUTSIDE:
             if start is not None:
-                yield Window(start, span.start)
+                yield CycleWindow(start, span.start)
             start = None
         elif start is None:
             start = span.start
     if start is not None:
-        yield Window(start, spans[-1].end)
+        yield CycleWindow(start, spans[-1].end)

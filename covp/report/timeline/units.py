@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from covp.device.timeline import Access, Handling, JobSpan, LineChange, Place, Stall, Transfer
+from covp.device.timeline import (
+    Access,
+    Handling,
+    JobSpan,
+    LineChange,
+    PeripheralPlace,
+    Stall,
+    Transfer,
+)
 from covp.report.timeline.tracks import Slice, of_args
 
 _BURST = 64
@@ -85,7 +93,7 @@ def handler_slices(
     return found
 
 
-def access_slices(accesses: Iterable[Access], place: Place) -> list[Slice]:
+def access_slices(accesses: Iterable[Access], place: PeripheralPlace) -> list[Slice]:
     """Accesses to a peripheral, named by the register."""
     return [
         Slice(
@@ -102,7 +110,7 @@ def access_slices(accesses: Iterable[Access], place: Place) -> list[Slice]:
     ]
 
 
-def _access_name(access: Access, place: Place) -> str:
+def _access_name(access: Access, place: PeripheralPlace) -> str:
     offset = access.address - place.base
     register = place.registers.at(offset)
     name = register.name if register else f"0x{offset:x}"

@@ -1,4 +1,4 @@
-"""`Bench`: a program on a device whose layers run alone: an arena's content in, another out."""
+"""`BisectBench`: a program whose layers run alone: an arena's content in, another out."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from covp.runtime.module import Module
 from covp.runtime.session import Session
 from covp.testing.bisect.layer_files import layer_files, needed_accelerators
 from covp.testing.bisect.tensors import Tensors
-from covp.testing.bisect.trace import MasterLog, MasterStore, Trace
+from covp.testing.bisect.trace import MasterLog, MasterStore, StoreTrace
 
 
-class Bench(Closing):
+class BisectBench(Closing):
     """A program on a device of its own until `close`.
 
     Args:
@@ -102,14 +102,14 @@ class Bench(Closing):
         self._call(layer.wrapper or layer.function, *(self.arena + offset for offset in offsets))
         return self.session.read(self.arena, self.program.arena_bytes)
 
-    def recompiled(self, position: int, *flags: str) -> Bench:
+    def recompiled(self, position: int, *flags: str) -> BisectBench:
         """Compile one of its layers alone for a virtual device, with further options.
 
         Raises:
             CovpError: it does not compile so, or does not fit.
         """
         program = replace(self.program, flags=(*self.program.flags, *flags))
-        return Bench(program, "virtual", self.toolchain, only=position)
+        return BisectBench(program, "virtual", self.toolchain, only=position)
 
     def infer(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Run an inference as the program drives it, from initial states; return the outputs."""
@@ -138,7 +138,7 @@ class Bench(Closing):
         everywhere: bool = False,
         number: int | None = None,
         on_store: Callable[[], None] = lambda: None,
-    ) -> Trace:
+    ) -> StoreTrace:
         """`run` while each store is recorded, those of accelerators too.
 
         Args:
@@ -162,9 +162,9 @@ class Bench(Closing):
             )
         with log, others:
             self.run(position, image)
-        return Trace(log.stores, masters, self.arena, self.program.arena_bytes)
+        return StoreTrace(log.stores, masters, self.arena, self.program.arena_bytes)
 
-    def of_layer(self, trace: Trace) -> slice:
+    def of_layer(self, trace: StoreTrace) -> slice:
         """Return which of the core's stores in all of the RAM are the layer's.
 
         Before and after them the runtime stores what it calls with and what came back.

@@ -32,11 +32,11 @@ from covp.errors import UsageError, near_misses
 from covp.evaluation.sample import Sample
 from covp.graph.equality import differences
 from covp.graph.graph import Graph
-from covp.testing.bisect.bench import Bench
+from covp.testing.bisect.bench import BisectBench
 from covp.testing.bisect.finding import Finding, Verdict
 from covp.testing.bisect.narrowed import find_cause
 from covp.testing.bisect.shrink import SECONDS, shrink_inputs
-from covp.testing.bisect.walk import Comparison, Trial, Walk
+from covp.testing.bisect.walk import LayerReference, Walk, WrongLayer
 from covp.testing.bisect.written_test import write_test
 
 Kind = Literal["reference", "toolchain", "device", "platform", "build"]
@@ -151,13 +151,13 @@ def bisect(
     how: dict[str, Any] = {"accelerators": accelerators, "schedules": schedules}
     program = _program(model, platform, build_options, how)
     with ExitStack() as stack:
-        bench = stack.enter_context(Bench(program, device, toolchain))
+        bench = stack.enter_context(BisectBench(program, device, toolchain))
         if isinstance(against, str):
             against = Against.parse(against)
         other = _other(bench, against, (model, build_options, how))
         if other is not None:
             stack.enter_context(other)
-        walk = Walk(bench, Comparison(other, ulps))
+        walk = Walk(bench, LayerReference(other, ulps))
         graph, seed = program.graph, run_options.seed
         sample = Sample.of(graph, inputs) if inputs else Sample.random(graph, seed)
         samples = [sample] if inputs else sample.and_probes(program.graph)
@@ -212,22 +212,22 @@ def _program(
 
 
 def _other(
-    bench: Bench,
+    bench: BisectBench,
     against: Against | Program,
     built: tuple[Any, BuildOptions, dict[str, Any]],
-) -> Bench | None:
+) -> BisectBench | None:
     """Return the other side; None: the reference."""
     if isinstance(against, Program):
-        return _named(Bench(against, bench.device, bench.toolchain), "the other program")
+        return _named(BisectBench(against, bench.device, bench.toolchain), "the other program")
     program, value = bench.program, against.value
     if against.kind == "reference":
         return None
     if against.kind == "toolchain":
-        return Bench(program, bench.device, value)
+        return BisectBench(program, bench.device, value)
     if against.kind == "device":
-        return Bench(program, value, bench.toolchain)
+        return BisectBench(program, value, bench.toolchain)
     if against.kind == "build":
-        made = Bench(built_by_file(value, program), bench.device, bench.toolchain)
+        made = BisectBench(built_by_file(value, program), bench.device, bench.toolchain)
         return _named(made, str(against))
     model, options, how = built
     if isinstance(model, Program):
@@ -235,15 +235,15 @@ def _other(
         model = program.graph
     how["schedules"] = None if how.get("schedules", "") is None else "recorded"
     elsewhere = build(model, value, options=options, **how).program
-    return Bench(elsewhere, bench.device, bench.toolchain)
+    return BisectBench(elsewhere, bench.device, bench.toolchain)
 
 
-def _named(bench: Bench, what: str) -> Bench:
+def _named(bench: BisectBench, what: str) -> BisectBench:
     bench.name += f" ({what})"
     return bench
 
 
-def _finding(trial: Trial, number: int, sample: Sample) -> Finding:
+def _finding(trial: WrongLayer, number: int, sample: Sample) -> Finding:
     """Return the finding of a trial, as it was found."""
     layer = trial.bench.program.layers[trial.position]
     found = Finding(
@@ -282,7 +282,7 @@ def _with_difference(
     )
 
 
-def _of_inference(bench: Bench, samples: Sequence[Sample]) -> Finding | None:
+def _of_inference(bench: BisectBench, samples: Sequence[Sample]) -> Finding | None:
     """Check an inference as the program runs it, where each layer alone is right."""
     for number, sample in enumerate(samples, 1):
         if sample.states:

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import AcceleratorError, CovpError, DeviceFault
-from covp.testing.bisect.bench import Bench
+from covp.testing.bisect.bench import BisectBench
 from covp.testing.bisect.origin import Cause, Spot, describe_store, origin
-from covp.testing.bisect.trace import Bytes, MasterStore, Trace
-from covp.testing.bisect.walk import Trial
+from covp.testing.bisect.trace import Bytes, MasterStore, StoreTrace
+from covp.testing.bisect.walk import WrongLayer
 
 PLAIN = "-O0"
 
 
-def find_cause(trial: Trial) -> Cause:
+def find_cause(trial: WrongLayer) -> Cause:
     """Find the cause of a wrong layer.
 
     The line is most exact without optimization, so the layer is compiled that way, too; where it is
@@ -48,14 +48,14 @@ def find_cause(trial: Trial) -> Cause:
         return _after(origin(here, trial.got()), trial)
 
 
-def _after(cause: Cause, trial: Trial) -> Cause:
+def _after(cause: Cause, trial: WrongLayer) -> Cause:
     """Return the cause, with a word where the device itself, not its virtual twin, is wrong."""
     if trial.bench.can_watch:
         return cause
     return replace(cause, note=f"found on a virtual device beside {trial.bench.device}")
 
 
-def _of_fault(trial: Trial) -> Cause:
+def _of_fault(trial: WrongLayer) -> Cause:
     error = trial.error
     if not isinstance(error, DeviceFault):
         target = trial.bench.program.layers[trial.position].target
@@ -68,17 +68,17 @@ def _of_fault(trial: Trial) -> Cause:
     return Cause("fault", spot, call_stack=error.call_stack, note=str(error))
 
 
-def _watchable(trial: Trial, stack: ExitStack) -> Trial | None:
+def _watchable(trial: WrongLayer, stack: ExitStack) -> WrongLayer | None:
     """Return the trial on a device that shows its stores, its own or a virtual twin."""
     if trial.bench.can_watch:
         return trial
     if trial.bench.program.platform.core.architecture == "x86":
         return None
-    bench = Bench(trial.bench.program, "virtual", trial.bench.toolchain, trial.position)
+    bench = BisectBench(trial.bench.program, "virtual", trial.bench.toolchain, trial.position)
     return replace(trial, bench=stack.enter_context(bench))
 
 
-def _plain(trial: Trial, stack: ExitStack) -> Trial | None:
+def _plain(trial: WrongLayer, stack: ExitStack) -> WrongLayer | None:
     """Return the layer alone, without optimization; None where it cannot be compiled or run so."""
     try:
         bench = stack.enter_context(trial.bench.recompiled(trial.position, PLAIN))
@@ -88,7 +88,7 @@ def _plain(trial: Trial, stack: ExitStack) -> Trial | None:
     return replace(trial, bench=bench)
 
 
-def _is_wrong(trial: Trial) -> bool:
+def _is_wrong(trial: WrongLayer) -> bool:
     assert trial.wanted is not None
     try:
         return bool(trial.law(trial.got(), trial.wanted).size)
@@ -97,7 +97,7 @@ def _is_wrong(trial: Trial) -> bool:
 
 
 def _of_two(
-    here: Trial, plain: Trial | None, other: tuple[Bench, int], stack: ExitStack
+    here: WrongLayer, plain: WrongLayer | None, other: tuple[BisectBench, int], stack: ExitStack
 ) -> Cause | None:
     """Find where two builds diverge; None where their executions cannot be compared."""
     bench, position = other
@@ -120,7 +120,7 @@ def _of_two(
     return found
 
 
-def _alike(here: Trial, bench: Bench, position: int) -> bool:
+def _alike(here: WrongLayer, bench: BisectBench, position: int) -> bool:
     """Return whether two builds have the same arena and can run on a virtual device."""
     mine, its = here.bench.program, bench.program
     return (
@@ -134,7 +134,7 @@ _ELSEWHERE = np.int64(1) << 40
 """In the place of an address, and of what is an address: these differ between builds."""
 
 
-def parting_of_arena(trial: Trial, other: Bench, position: int) -> Cause | None:
+def parting_of_arena(trial: WrongLayer, other: BisectBench, position: int) -> Cause | None:
     """Find the first store to the arena that the other build does not make alike.
 
     Compilers order stores as they like, so it compares what each byte is given in turn. A byte that
@@ -167,14 +167,14 @@ def _in_turn(stored: Bytes, wanted: NDArray[np.bool_]) -> Bytes:
     return Bytes(offsets[order], keys[order], values[order])
 
 
-def _spot(bench: Bench, trace: Trace, key: int) -> Spot:
+def _spot(bench: BisectBench, trace: StoreTrace, key: int) -> Spot:
     store = trace.store(key)
     if isinstance(store, MasterStore):
         return Spot.of(store.place, bench.program)
     return Spot.of(bench.place(int(trace.stores["pc"][store])), bench.program)
 
 
-def parting_of_steps(trial: Trial, other: Bench, position: int) -> Cause | None:
+def parting_of_steps(trial: WrongLayer, other: BisectBench, position: int) -> Cause | None:
     """Find the first store of any kind in which two builds part, local variables included.
 
     Both are to be compiled without optimization by one compiler, so that each assignment is a
@@ -216,7 +216,7 @@ def parting_of_steps(trial: Trial, other: Bench, position: int) -> Cause | None:
     )
 
 
-def _same_stores(bench: Bench, trace: Trace) -> NDArray[np.int64]:
+def _same_stores(bench: BisectBench, trace: StoreTrace) -> NDArray[np.int64]:
     """Stores as rows that are equal for stores that are alike: size, value, place in the arena."""
     stores: Any = trace.stores
     values = stores["value"].astype(np.int64)

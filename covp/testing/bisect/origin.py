@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.program import Program
-from covp.testing.bisect.trace import MasterStore, Trace
-from covp.testing.bisect.walk import Trial
+from covp.testing.bisect.trace import MasterStore, StoreTrace
+from covp.testing.bisect.walk import WrongLayer
 
 STEPS = 12
 """Assignments that are told before a wrong store."""
@@ -101,7 +101,7 @@ class Cause:
     note: str = ""
 
 
-def wrong_bytes(trial: Trial, got: NDArray[Any]) -> list[int]:
+def wrong_bytes(trial: WrongLayer, got: NDArray[Any]) -> list[int]:
     """Offsets in the arena of the bytes of elements that are not as wanted.
 
     Args:
@@ -120,7 +120,7 @@ def wrong_bytes(trial: Trial, got: NDArray[Any]) -> list[int]:
     ]
 
 
-def origin(trial: Trial, got: NDArray[Any], steps: bool = False) -> Cause:
+def origin(trial: WrongLayer, got: NDArray[Any], steps: bool = False) -> Cause:
     """Find the store that made the tensor of a trial wrong, the earliest one still there.
 
     Args:
@@ -142,8 +142,8 @@ def origin(trial: Trial, got: NDArray[Any], steps: bool = False) -> Cause:
 
 
 def describe_store(
-    trial: Trial,
-    trace: Trace,
+    trial: WrongLayer,
+    trace: StoreTrace,
     key: int,
     kind: Literal["store", "not written"],
     steps: bool = False,
@@ -189,7 +189,7 @@ def _first_with(steps: tuple[Step, ...], value: int) -> Spot | None:
     return made
 
 
-def _steps(trial: Trial, number: int) -> tuple[Step, ...]:
+def _steps(trial: WrongLayer, number: int) -> tuple[Step, ...]:
     """Return the assignments between a store to the arena and the one before it, one per line.
 
     Args:

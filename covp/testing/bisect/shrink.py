@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from covp.errors import AcceleratorError, DeviceFault
 from covp.testing.bisect.tensors import content
-from covp.testing.bisect.walk import Trial
+from covp.testing.bisect.walk import WrongLayer
 
 Array = NDArray[Any]
 SECONDS = 10.0
@@ -29,12 +29,12 @@ class Shrunk:
         elements: of the inputs.
     """
 
-    trial: Trial
+    trial: WrongLayer
     used: int
     elements: int
 
 
-def shrink_inputs(trial: Trial, seconds: float = SECONDS) -> Shrunk:
+def shrink_inputs(trial: WrongLayer, seconds: float = SECONDS) -> Shrunk:
     """Set elements of the layer's inputs to zero as long as the trial stays wrong.
 
     Zero is the real number: the zero point of a quantized tensor. It halves the parts that it sets
@@ -77,13 +77,15 @@ def _parts(used: list[tuple[str, int]], size: int) -> Iterator[list[tuple[str, i
         yield used[start : start + size]
 
 
-def _zero(trial: Trial, name: str) -> Any:
+def _zero(trial: WrongLayer, name: str) -> Any:
     place = trial.bench.tensors.places[name]
     point = 0 if place.quantization is None else place.quantization.zero_point[0]
     return place.dtype.type(point)
 
 
-def _without(trial: Trial, part: list[tuple[str, int]], zeros: Mapping[str, Any]) -> Trial:
+def _without(
+    trial: WrongLayer, part: list[tuple[str, int]], zeros: Mapping[str, Any]
+) -> WrongLayer:
     values = dict(trial.values)
     for name in {name for name, _ in part}:
         changed = np.array(values[name])
@@ -92,7 +94,7 @@ def _without(trial: Trial, part: list[tuple[str, int]], zeros: Mapping[str, Any]
     return replace(trial, values=values)
 
 
-def _still_wrong(trial: Trial) -> Trial | None:
+def _still_wrong(trial: WrongLayer) -> WrongLayer | None:
     """Return the trial with what is expected now; None if it is right or nothing is expected."""
     try:
         if trial.kind == "fault":
@@ -107,7 +109,7 @@ def _still_wrong(trial: Trial) -> Trial | None:
     return replace(trial, wanted=wanted)
 
 
-def _wanted(trial: Trial) -> Array | None:
+def _wanted(trial: WrongLayer) -> Array | None:
     """Return the tensor as the other build or the reference has it, if it is written."""
     if trial.kind == "overwritten tensor":
         return trial.values[trial.tensor]

@@ -1,4 +1,4 @@
-"""`Trace`: the stores of a layer, of the core and of bus masters, and which byte they went to."""
+"""`StoreTrace`: the stores of a layer, of the core and bus masters, and which byte they went to."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Bytes:
 
     Attributes:
         offsets: of the bytes in the arena.
-        keys: of the stores, in the order of time; see `Trace.store`.
+        keys: of the stores, in the order of time; see `StoreTrace.store`.
         values: the bytes.
     """
 
@@ -114,7 +114,7 @@ class Bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class StoreTrace:
     """The stores of one run of a layer.
 
     Attributes:

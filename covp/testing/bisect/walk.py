@@ -14,7 +14,7 @@ from covp.evaluation.check import lowered_tensors
 from covp.evaluation.sample import Sample
 from covp.graph.equality import differences
 from covp.laboratory.outcome import find_differences
-from covp.testing.bisect.bench import Bench
+from covp.testing.bisect.bench import BisectBench
 from covp.testing.bisect.tensors import FILL, content
 
 Array = NDArray[Any]
@@ -22,7 +22,7 @@ Kind = Literal["wrong output", "overwritten tensor", "fault"]
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class WrongLayer:
     """One layer, run alone, that is wrong: all that is needed to see it again.
 
     Attributes:
@@ -39,14 +39,14 @@ class Trial:
         error: the fault.
     """
 
-    bench: Bench
+    bench: BisectBench
     position: int
     values: Mapping[str, Array]
     kind: Kind
     tensor: str = ""
     wanted: Array | None = None
     law: Callable[[Array, Array], NDArray[np.intp]] = differences
-    other: tuple[Bench, int] | None = None
+    other: tuple[BisectBench, int] | None = None
     fill: bytes = FILL
     error: DeviceFault | AcceleratorError | None = None
 
@@ -62,7 +62,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class LayerReference:
     """The reference that layers are compared with.
 
     Attributes:
@@ -70,7 +70,7 @@ class Comparison:
         ulps: floats of two builds may be so many representable numbers apart.
     """
 
-    other: Bench | None = None
+    other: BisectBench | None = None
     ulps: int = 0
 
     def law(self, got: Array, wanted: Array) -> NDArray[np.intp]:
@@ -91,13 +91,13 @@ class Walk:
         layers: names of those that were compared.
     """
 
-    def __init__(self, bench: Bench, comparison: Comparison) -> None:
+    def __init__(self, bench: BisectBench, comparison: LayerReference) -> None:
         self.bench, self.comparison = bench, comparison
         self.layers: set[str] = set()
         writers = comparison.other.program.layers if comparison.other else ()
         self._others = {t.name: i for i, layer in enumerate(writers) for t in layer.outputs}
 
-    def first_wrong(self, sample: Sample) -> Trial | None:
+    def first_wrong(self, sample: Sample) -> WrongLayer | None:
         """Find the first layer that is wrong; None if all are right.
 
         Args:
@@ -108,11 +108,11 @@ class Walk:
         values = dict(expected)
         values |= {t.name: a for t, a in zip(program.inputs, sample.inputs, strict=True)}
         for position, layer in enumerate(program.layers):
-            trial = Trial(self.bench, position, dict(values), "fault")
+            trial = WrongLayer(self.bench, position, dict(values), "fault")
             try:
                 after = self.bench.run(position, trial.image)
             except (DeviceFault, AcceleratorError) as error:
-                return Trial(self.bench, position, trial.values, "fault", error=error)
+                return WrongLayer(self.bench, position, trial.values, "fault", error=error)
             wrong = self._judged(position, after, values, expected)
             if wrong is not None:
                 return wrong
@@ -127,7 +127,7 @@ class Walk:
         after: bytes,
         values: dict[str, Array],
         expected: Mapping[str, Array],
-    ) -> Trial | None:
+    ) -> WrongLayer | None:
         """Say what is wrong with a layer's outputs, or with tensors that it must not change."""
         bench, law = self.bench, self.comparison.law
         for tensor in bench.program.layers[position].outputs:
@@ -138,19 +138,27 @@ class Walk:
             got = content(after, tensor)
             if law(got, wanted).size:
                 other = None if beside is None else beside[1]
-                trial = Trial(bench, position, dict(values), "wrong output", tensor.name, wanted,
-                              law, other)  # fmt: skip
+                trial = WrongLayer(
+                    bench, position, dict(values), "wrong output", tensor.name, wanted, law, other
+                )
                 return self._of_the_wrong_one(trial, got, expected.get(tensor.name))
         for name in bench.tensors.kept(position):
             place = bench.tensors.places[name]
             if name in values and find_differences(content(after, place), values[name]).size:
-                return Trial(bench, position, dict(values), "overwritten tensor", name,
-                             values[name], find_differences)  # fmt: skip
+                return WrongLayer(
+                    bench,
+                    position,
+                    dict(values),
+                    "overwritten tensor",
+                    name,
+                    values[name],
+                    find_differences,
+                )
         return None
 
     def _beside(
         self, name: str, values: Mapping[str, Array]
-    ) -> tuple[Array, tuple[Bench, int]] | None:
+    ) -> tuple[Array, tuple[BisectBench, int]] | None:
         """Compute a tensor by the other build, from the same inputs; None without one."""
         other, position = self.comparison.other, self._others.get(name)
         if other is None or position is None:
@@ -158,7 +166,9 @@ class Walk:
         after = other.run(position, other.tensors.image(position, values))
         return content(after, other.tensors.places[name]), (other, position)
 
-    def _of_the_wrong_one(self, trial: Trial, got: Array, expected: Array | None) -> Trial:
+    def _of_the_wrong_one(
+        self, trial: WrongLayer, got: Array, expected: Array | None
+    ) -> WrongLayer:
         """Return the trial of the build that differs from the reference, if one of two does."""
         if trial.other is None or expected is None:
             return trial
@@ -168,4 +178,6 @@ class Walk:
         if mine or not theirs:
             return trial
         back = (trial.bench, trial.position)
-        return Trial(other, position, trial.values, trial.kind, trial.tensor, got, trial.law, back)
+        return WrongLayer(
+            other, position, trial.values, trial.kind, trial.tensor, got, trial.law, back
+        )

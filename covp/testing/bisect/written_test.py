@@ -19,7 +19,7 @@ from covp.errors import CovpError, PlatformError
 from covp.graph.equality import FLOAT_TOLERANCE
 from covp.testing.bisect.layer_files import layer_files, needed_accelerators
 from covp.testing.bisect.shrink import Shrunk
-from covp.testing.bisect.walk import Trial
+from covp.testing.bisect.walk import WrongLayer
 from covp.testing.verify.printed_test import spec_of
 
 
@@ -70,7 +70,7 @@ def write_test(small: Shrunk, folder: Path, platform: str | Path) -> WrittenTest
     return WrittenTest(path, small.used, small.elements)
 
 
-def _platform(given: str | Path, trial: Trial, folder: Path) -> str:
+def _platform(given: str | Path, trial: WrongLayer, folder: Path) -> str:
     """Return the platform as a Python expression; one that is not built in is written to a file."""
     platform = trial.bench.program.platform
     if platform.name in platform_names() and load_platform(platform.name) == platform:
@@ -181,7 +181,7 @@ def _summary(small: Shrunk) -> str:
     return f"{who}: {tensor} {list(index)} is {got!r}, not {wanted!r}."
 
 
-def first_difference(trial: Trial) -> tuple[tuple[int, ...], Any, Any]:
+def first_difference(trial: WrongLayer) -> tuple[tuple[int, ...], Any, Any]:
     """Index, content and wanted content of the first wrong element. Raises DeviceFault."""
     assert trial.wanted is not None
     got = trial.got()
@@ -190,7 +190,7 @@ def first_difference(trial: Trial) -> tuple[tuple[int, ...], Any, Any]:
     return index, got[index].item(), trial.wanted[index].item()
 
 
-def _checks(trial: Trial) -> str:
+def _checks(trial: WrongLayer) -> str:
     """Return the lines that compare: the first wrong element, then all of them."""
     if trial.wanted is None:
         return "    assert after.size == data['memory'].size  # the layer has come to its end\n"

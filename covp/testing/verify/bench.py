@@ -1,4 +1,4 @@
-"""`Bench`: runs layers on an accelerator; `Outcome`: the end of one run."""
+"""`VerifyBench`: runs layers on an accelerator; `LayerOutcome`: the end of one run."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ USUAL = Conditions()
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LayerOutcome:
     """The end of one layer's run.
 
     Attributes:
@@ -124,7 +124,7 @@ class Outcome:
     spent: int = 0
 
 
-class Bench(Protocol):
+class VerifyBench(Protocol):
     """A device with one accelerator: a context manager that closes it.
 
     Attributes:
@@ -143,7 +143,7 @@ class Bench(Protocol):
     @property
     def rates(self) -> tuple[float, float]: ...
 
-    def __enter__(self) -> Bench: ...
+    def __enter__(self) -> VerifyBench: ...
 
     def __exit__(self, *error: object) -> None: ...
 
@@ -153,7 +153,7 @@ class Bench(Protocol):
 
     def run(
         self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
-    ) -> Outcome:
+    ) -> LayerOutcome:
         """Run a graph once, on the device as earlier runs since `begin` have left it.
 
         Args:

@@ -20,7 +20,7 @@ from covp.graph.equality import differences
 from covp.graph.reference import run_reference
 from covp.hardware.custom_instruction import InstructionUnit
 from covp.testing import Case
-from covp.testing.verify.bench import Bench, Conditions, Outcome
+from covp.testing.verify.bench import Conditions, LayerOutcome, VerifyBench
 from covp.testing.verify.chain import sibling
 from covp.testing.verify.driver_bench import DriverBench
 from covp.testing.verify.life import life
@@ -76,7 +76,9 @@ def check(
             raise UsageError(f"accelerator {spec} does not accept this layer: {case!r}")
 
 
-def run_case(bench: Bench, case: Case, before: Sequence[Case] = (), fresh: bool = True) -> Outcome:
+def run_case(
+    bench: VerifyBench, case: Case, before: Sequence[Case] = (), fresh: bool = True
+) -> LayerOutcome:
     """Run one layer and compare; then again, with other values, at another place and pace.
 
     Args:
@@ -101,7 +103,7 @@ def run_case(bench: Bench, case: Case, before: Sequence[Case] = (), fresh: bool 
     return _run_twice(bench, case)
 
 
-def _run_twice(bench: Bench, case: Case) -> Outcome:
+def _run_twice(bench: VerifyBench, case: Case) -> LayerOutcome:
     """Run in usual conditions and, with other values, in unusual ones."""
     first = run_once(bench, case, Conditions(case.gap))
     if first.outputs is None:
@@ -125,7 +127,7 @@ def _unusual(case: Case) -> Conditions:
     )
 
 
-def run_once(bench: Bench, case: Case, conditions: Conditions) -> Outcome:
+def run_once(bench: VerifyBench, case: Case, conditions: Conditions) -> LayerOutcome:
     """Run one layer on the device as it is, and compare.
 
     Args:
@@ -145,7 +147,7 @@ def run_once(bench: Bench, case: Case, conditions: Conditions) -> Outcome:
     return outcome
 
 
-def _demand_right(name: str, outcome: Outcome, wanted: list[NDArray[Any]], note: str) -> None:
+def _demand_right(name: str, outcome: LayerOutcome, wanted: list[NDArray[Any]], note: str) -> None:
     if outcome.wrong:
         raise WrongResult(f"{name}: {outcome.wrong}{note}")
     assert outcome.outputs is not None
@@ -167,7 +169,7 @@ def _demand_right(name: str, outcome: Outcome, wanted: list[NDArray[Any]], note:
 
 def open_bench(
     backend: AcceleratorBackend, platform: str | Platform, toolchain: str = "zig"
-) -> Bench:
+) -> VerifyBench:
     """Return the bench that fits an accelerator: on the bus or in the core.
 
     Args:
@@ -186,7 +188,7 @@ def open_bench(
     return DriverBench(backend, platform, toolchain)
 
 
-def driver_of(bench: Bench) -> DriverBench | None:
+def driver_of(bench: VerifyBench) -> DriverBench | None:
     """Return the part of a bench that calls driver functions, or None."""
     if isinstance(bench, ProgramBench):
         return bench.calls

@@ -35,12 +35,12 @@ from covp.testing.verify.bench import (
     FLAGS,
     USUAL,
     Conditions,
-    Outcome,
+    LayerOutcome,
     roomy,
     with_far_memory,
 )
 from covp.testing.verify.bench_device import BenchDevice, Inside
-from covp.testing.verify.layer_memory import Area, Areas, KeptConstants, LayerMemory
+from covp.testing.verify.layer_memory import Area, Areas, GuardedMemory, KeptConstants
 from covp.testing.verify.layer_run import run_layer
 from covp.testing.verify.throughput import impossible
 from covp.testing.verify.watch import CoreWatch, UnitWatch
@@ -182,7 +182,7 @@ class DriverBench:
 
     def run(
         self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
-    ) -> Outcome:
+    ) -> LayerOutcome:
         """Run a graph; only the driver is compiled, references compute the rest."""
         self.core_watch.masked = conditions.masked
         self.jobs = ()
@@ -222,7 +222,7 @@ class DriverBench:
         reasons = tuple(refusal.reason for refusal in split.refusals if refusal.matched)
         outputs = [values[id(t)] for t in lowered.outputs] if offloaded else None
         spent = clock.now - clock.skipped - began
-        return Outcome(outputs, damage, buffers, wrong, reasons, spent)
+        return LayerOutcome(outputs, damage, buffers, wrong, reasons, spent)
 
     def _wake_up(self) -> list[Event]:
         """Ends of WFI for no reason: RISC-V and Arm allow them at any time."""
@@ -248,8 +248,8 @@ class DriverBench:
 
     def _memory(
         self, number: int, conditions: Conditions, values: dict[int, NDArray[Any]]
-    ) -> LayerMemory:
-        return LayerMemory(
+    ) -> GuardedMemory:
+        return GuardedMemory(
             f"accelerator {self.backend.name}",
             self._areas(),
             conditions,

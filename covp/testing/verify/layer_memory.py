@@ -1,4 +1,4 @@
-"""`LayerMemory`: where the buffers of one layer lie, and what may be written while it runs."""
+"""`GuardedMemory`: where the buffers of one layer lie, and what may be written while it runs."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class KeptConstants:
         return self._places[data]
 
 
-class LayerMemory(ArgumentVisitor[int | float]):
+class GuardedMemory(ArgumentVisitor[int | float]):
     """Every buffer of a layer between guard bytes.
 
     Args:

@@ -14,7 +14,7 @@ from covp.codegen.parts import overlapping_call
 from covp.errors import AcceleratorError
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.runtime.session import Session
-from covp.testing.verify.layer_memory import LayerMemory
+from covp.testing.verify.layer_memory import GuardedMemory
 from covp.testing.verify.watch import UnitWatch
 
 
@@ -35,7 +35,7 @@ class Driven(Protocol):
 
 def run_layer(
     bench: Driven,
-    memory: LayerMemory,
+    memory: GuardedMemory,
     placement: Placement,
     first: Sequence[CCall],
     steps: Sequence[Step],
@@ -64,7 +64,7 @@ def run_layer(
             _step(bench, memory, step)
 
 
-def _step(bench: Driven, memory: LayerMemory, step: Step) -> None:
+def _step(bench: Driven, memory: GuardedMemory, step: Step) -> None:
     if isinstance(step, Requantize):
         _requantize(bench, memory, step)
     elif isinstance(step, CCall):
@@ -73,7 +73,7 @@ def _step(bench: Driven, memory: LayerMemory, step: Step) -> None:
         raise AcceleratorError(f"{memory.where}: covp verify cannot execute {step!r}")
 
 
-def _call(bench: Driven, memory: LayerMemory, step: CCall, function: str) -> None:
+def _call(bench: Driven, memory: GuardedMemory, step: CCall, function: str) -> None:
     arguments = memory.render(step)
     memory.store()
     with _watched(bench, memory):
@@ -81,7 +81,7 @@ def _call(bench: Driven, memory: LayerMemory, step: CCall, function: str) -> Non
 
 
 @contextmanager
-def _watched(bench: Driven, memory: LayerMemory) -> Iterator[None]:
+def _watched(bench: Driven, memory: GuardedMemory) -> Iterator[None]:
     """Compare the unit's stores with what the layer may write."""
     watch = bench.watch
     if watch is None:
@@ -94,7 +94,7 @@ def _watched(bench: Driven, memory: LayerMemory) -> Iterator[None]:
         watch.writable = None
 
 
-def _in_halves(bench: Driven, memory: LayerMemory, step: CCall, begin: str, end: str) -> None:
+def _in_halves(bench: Driven, memory: GuardedMemory, step: CCall, begin: str, end: str) -> None:
     """Begin, let others use the memory that is not the layer's, and wait for the end."""
     _call(bench, memory, step, begin)
     if bench.watch is not None:
@@ -105,7 +105,7 @@ def _in_halves(bench: Driven, memory: LayerMemory, step: CCall, begin: str, end:
         bench.call(end, ())
 
 
-def _requantize(bench: Driven, memory: LayerMemory, step: Requantize) -> None:
+def _requantize(bench: Driven, memory: GuardedMemory, step: Requantize) -> None:
     """Compute the core's part of the work by the reference."""
     session = bench.session
     raw = session.read(memory.address(step.sums), 4 * step.output.size)

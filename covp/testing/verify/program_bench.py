@@ -24,7 +24,7 @@ from covp.graph.graph import Graph
 from covp.graph.passes import run_passes
 from covp.hardware.custom_instruction import CustomInstruction, InstructionUnit
 from covp.runtime.session import Session
-from covp.testing.verify.bench import FLAGS, USUAL, Conditions, Outcome
+from covp.testing.verify.bench import FLAGS, USUAL, Conditions, LayerOutcome
 from covp.testing.verify.bench_device import BenchDevice
 from covp.testing.verify.driver_bench import DriverBench
 
@@ -71,7 +71,7 @@ class ProgramBench:
 
     def run(
         self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
-    ) -> Outcome:
+    ) -> LayerOutcome:
         """Run a graph once."""
         _, split = split_graph(run_passes(graph), [self.backend], options=EVERY_MATCH)
         own = [placement for placement in split.placements if placement.match is not None]
@@ -83,10 +83,10 @@ class ProgramBench:
             self.compiled.add(graph.ops[-1].kind)
             outcome = self._program(graph, inputs)
         else:
-            return Outcome(None, [], [])  # a program has places of its own, and no unit's time
+            return LayerOutcome(None, [], [])  # a program has places of its own, and no unit's time
         return replace(outcome, wrong=outcome.wrong or self.log.difference())
 
-    def _program(self, graph: Graph, inputs: Sequence[NDArray[Any]]) -> Outcome:
+    def _program(self, graph: Graph, inputs: Sequence[NDArray[Any]]) -> LayerOutcome:
         """Return two inferences of a program between guards; the second one's result counts."""
         program = generate(graph, self.platform, [self.backend], EVERY_MATCH)
         program = replace(program, flags=(*program.flags, *FLAGS))
@@ -108,7 +108,7 @@ class ProgramBench:
             below.free()
         same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(first, result, strict=True))
         wrong = "" if same else "the same inference gives another result the second time"
-        return Outcome(result, damage, [], wrong)
+        return LayerOutcome(result, damage, [], wrong)
 
 
 def _several(result: Any) -> list[NDArray[Any]]:

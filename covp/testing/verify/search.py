@@ -12,7 +12,7 @@ from typing import Any
 
 from covp.errors import CapacityError, CovpError, DeviceFault
 from covp.testing import Case
-from covp.testing.verify.bench import Bench
+from covp.testing.verify.bench import VerifyBench
 from covp.testing.verify.chain import ChainCase, form_of, refit
 from covp.testing.verify.check import run_case
 from covp.testing.verify.model_layers import ModelLayer
@@ -51,7 +51,7 @@ class LayerSearch:
         error: its failure.
     """
 
-    def __init__(self, bench: Bench, budget: Budget | None = None) -> None:
+    def __init__(self, bench: VerifyBench, budget: Budget | None = None) -> None:
         self.bench = bench
         self.budget = budget or Budget()
         self.tried: Counter[str] = Counter()

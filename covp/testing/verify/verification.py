@@ -16,7 +16,7 @@ from covp.graph import zoo
 from covp.hardware.job_unit import JobUnit
 from covp.testing import Case
 from covp.testing.verify.abuse import abuse
-from covp.testing.verify.bench import Bench
+from covp.testing.verify.bench import VerifyBench
 from covp.testing.verify.check import driver_of, open_bench
 from covp.testing.verify.driver_bench import DriverBench
 from covp.testing.verify.life import CALLS, life
@@ -188,7 +188,7 @@ def _tried(stages: Stages, progress: Callable[[str], None]) -> _Failure | None:
     return None
 
 
-def _waits(bench: Bench, case: Case | None) -> _Failure | None:
+def _waits(bench: VerifyBench, case: Case | None) -> _Failure | None:
     """Check a layer with jobs of all times, where a unit on the bus has times."""
     if case is None or not isinstance(bench, DriverBench) or bench.watch is None:
         return None
@@ -196,7 +196,7 @@ def _waits(bench: Bench, case: Case | None) -> _Failure | None:
     return None if wrong is None else _Failure(wrong[1], case, cycles=wrong[0])
 
 
-def _lives(bench: Bench, cases: Sequence[Case]) -> _Failure | None:
+def _lives(bench: VerifyBench, cases: Sequence[Case]) -> _Failure | None:
     """Check the smallest layers again and again, where they are calls of a driver."""
     driver = driver_of(bench)
     called = [case for case in cases if case.kind not in bench.compiled]

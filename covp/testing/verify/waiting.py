@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from covp.errors import CapacityError, CovpError
 from covp.testing import Case
-from covp.testing.verify.bench import Conditions, Outcome
+from covp.testing.verify.bench import Conditions, LayerOutcome
 from covp.testing.verify.check import run_once
 from covp.testing.verify.driver_bench import DriverBench
 
@@ -35,7 +35,7 @@ def waiting(bench: DriverBench, case: Case) -> tuple[int, str] | None:
                 return cycles, wrong
     for halves in (False, True):
         usual = _failure(bench, case, 1, halves=halves)
-        if isinstance(usual, Outcome):
+        if isinstance(usual, LayerOutcome):
             # longer than all that the driver may do instead of waiting, with no help by `skips`
             cycles = max(2000, 4 * usual.spent)
             wrong = _failure(bench, case, cycles, skips=False, halves=halves)
@@ -64,7 +64,7 @@ def _short() -> Iterator[int]:
 
 def _failure(
     bench: DriverBench, case: Case, cycles: int, skips: bool = True, halves: bool = False
-) -> Outcome | str | None:
+) -> LayerOutcome | str | None:
     """Run and say what was wrong, or return the outcome; None where it does not fit."""
     try:
         conditions = Conditions(case.gap, cycles=cycles, skips=skips, halves=halves)

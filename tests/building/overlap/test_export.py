@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.compilers.toolchain import Source
+from covp.compilers.toolchain import SourceText
 from covp.evaluation import build
 from covp.firmware import Project, export_project
 from tests.firmware.export.firmware import run_firmware
@@ -34,7 +34,7 @@ def test_it_compiles_without_a_warning(compiler: str, platform: str, unit: str) 
     assert made.overlap is not None and made.overlap.hidden
     project = Project.of(made)
     texts = flat_files(project)
-    sources = [Source(name, text) for name, text in texts.items() if name.endswith(".c")]
+    sources = [SourceText(name, text) for name, text in texts.items() if name.endswith(".c")]
     headers = {name: text for name, text in texts.items() if name.endswith(".h")}
     strict = STRICT_GCC if compiler == "gcc" else STRICT
     project.toolchain.compile(sources, headers, flags=strict)

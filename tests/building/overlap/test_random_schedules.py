@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from covp.base.request import BuildOptions
-from covp.building.list_schedule import Cost, simulate
+from covp.building.list_schedule import PartCost, simulate
 from covp.building.part_costs import tasks_of
 from covp.chip.platform_file import load_platform
 from covp.codegen.bands import can_be_cut
@@ -90,7 +90,10 @@ def _random_rows(
 def _random_order(program: Program, random: np.random.Generator) -> tuple[Action, ...]:
     layers = program.layers
     costs = [
-        [Cost(*random.exponential([10, 1000 if part.is_asynchronous else 0, 1, 5])) for part in own]
+        [
+            PartCost(*random.exponential([10, 1000 if part.is_asynchronous else 0, 1, 5]))
+            for part in own
+        ]
         for own in (layer.parts for layer in layers)
     ]
     tasks = tasks_of([layer.parts for layer in layers], [layer.target for layer in layers], costs)

@@ -7,17 +7,19 @@ from pathlib import Path
 import pytest
 
 from covp.base.request import FLASH_TRADE, BuildOptions
-from covp.building.tune.records import VERSION, Records, Trial, best_of
+from covp.building.tune.records import VERSION, Records, ScheduleTrial, best_of
 
 
-def trial(name: str, instructions: int | None, flash: int, nanoseconds: int | None = None) -> Trial:
-    return Trial(
+def trial(
+    name: str, instructions: int | None, flash: int, nanoseconds: int | None = None
+) -> ScheduleTrial:
+    return ScheduleTrial(
         "layer", "rv32imc", "zig 1", VERSION, name, instructions, instructions, flash, 0, True,
         nanoseconds=nanoseconds,
     )  # fmt: skip
 
 
-def best(trials: list[Trial], flash_trade: int | None = FLASH_TRADE) -> str:
+def best(trials: list[ScheduleTrial], flash_trade: int | None = FLASH_TRADE) -> str:
     found = best_of(trials, BuildOptions(flash_trade=flash_trade))
     assert found is not None
     return found.schedule

@@ -13,7 +13,7 @@ from covp.building.tune.compilers import by_distance
 from covp.building.tune.records import (
     VERSION,
     Records,
-    Trial,
+    ScheduleTrial,
     append_trials,
     layer_key,
     read_trials,
@@ -49,8 +49,10 @@ def with_other_weights(op: Op) -> Op:
     return dataclasses.replace(op, inputs=inputs)
 
 
-def trial(op: Op, schedule: str, compiler: str, instructions: int = 10, core: Core = CORE) -> Trial:
-    return Trial(
+def trial(
+    op: Op, schedule: str, compiler: str, instructions: int = 10, core: Core = CORE
+) -> ScheduleTrial:
+    return ScheduleTrial(
         layer_key(op), core.name, compiler, VERSION, schedule, instructions, None, 100, 0, True,
         structure=structure_key(op),
     )  # fmt: skip

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from covp.building.tune.records import VERSION, Trial, append_trials
+from covp.building.tune.records import VERSION, ScheduleTrial, append_trials
 from covp.building.tune.shipped import FOLDER, write_shipped
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "ship_records.py"
@@ -18,7 +18,9 @@ SPEC.loader.exec_module(ship_records)
 
 
 def trial(layer, schedule, instructions, flash, core="rv32imc", version=VERSION):
-    return Trial(layer, core, "zig 1", version, schedule, instructions, None, flash, 0, True)
+    return ScheduleTrial(
+        layer, core, "zig 1", version, schedule, instructions, None, flash, 0, True
+    )
 
 
 def test_shipped_trials_stay_and_newer_ones_replace(tmp_path):

@@ -13,7 +13,7 @@ from covp.base.request import BuildOptions, Objective
 from covp.building.tune.records import (
     VERSION,
     Records,
-    Trial,
+    ScheduleTrial,
     append_trials,
     best_of,
     layer_key,
@@ -41,8 +41,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def trial(
     schedule: str, instructions: int, flash: int = 1000, exact: bool = True, scratch: int = 0
-) -> Trial:
-    return Trial(
+) -> ScheduleTrial:
+    return ScheduleTrial(
         "layer", "rv32imc", "zig 1", VERSION, schedule, instructions, None, flash, scratch, exact
     )
 
@@ -107,7 +107,7 @@ def test_the_best_keeps_within_its_scratch_memory() -> None:
     for row in (trial("mac a=1", 100, scratch=64), trial("mac a=2", 90, scratch=65)):
         records.add(row)
 
-    def best(most: int | None) -> Trial | None:
+    def best(most: int | None) -> ScheduleTrial | None:
         known = records.trials("layer", "rv32imc", "zig 1")
         return best_of(known, BuildOptions(max_scratch=most))
 

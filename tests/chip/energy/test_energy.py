@@ -9,7 +9,12 @@ import pytest
 
 from covp.accelerator import UnitArea, UnitEnergy
 from covp.accelerator.registry import find_backend
-from covp.chip.energy.coefficients import Table, microcontrollers, read_tables, technologies
+from covp.chip.energy.coefficients import (
+    CoefficientTable,
+    microcontrollers,
+    read_tables,
+    technologies,
+)
 from covp.chip.energy.core_area import core_areas
 from covp.chip.energy.technology import NONE, technology_names
 from covp.chip.platform_file import load_platform, platform_names
@@ -118,7 +123,7 @@ def test_wrong_keys_are_refused_in_one_line(tmp_path: Path, energy: str, said: s
 
 
 @pytest.mark.parametrize("table", [*microcontrollers().values(), *technologies().values()])
-def test_every_coefficient_has_a_source_and_a_range_that_holds_it(table: Table) -> None:
+def test_every_coefficient_has_a_source_and_a_range_that_holds_it(table: CoefficientTable) -> None:
     for key, one in table.coefficients.items():
         assert len(one.source) > 20, key
         assert (one.low or one.value) <= one.value <= (one.high or one.value), key

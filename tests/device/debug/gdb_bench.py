@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.debug.gdb_stub import GdbStub
 from covp.device.debug.server import DebugServer
 from covp.device.debug.target import DebugTarget
@@ -61,7 +61,7 @@ def build(platform: str, toolchain: str, source: Path) -> Path:
     if toolchain == "gcc" and shutil.which(f"{chosen.core.gcc_prefix}gcc") is None:
         pytest.skip(f"{chosen.core.gcc_prefix}gcc is not installed")
     compiler = get_toolchain(toolchain, chosen.core)
-    return link_standalone(compiler, chosen, [Source.read(source)], flags=("-O0",))
+    return link_standalone(compiler, chosen, [SourceText.read(source)], flags=("-O0",))
 
 
 def line(remark: str) -> str:

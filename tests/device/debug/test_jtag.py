@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covp.device.debug.dap import JtagDp
-from covp.device.debug.jtag import NEXT, BypassTap, State, TapChain
+from covp.device.debug.jtag import NEXT, BypassTap, TapChain, TapState
 from covp.device.debug.remote_bitbang import RemoteBitbang
 from covp.device.debug.target import DebugTarget
 from covp.errors import DeviceError
@@ -219,16 +219,22 @@ def test_bits_in_bulk_are_the_same_as_edge_by_edge(sent: bytes, data: st.DataObj
 
 def test_the_states() -> None:
     """IEEE 1149.1, figure 6-1: five ones reset from anywhere; zeros rest or shift."""
-    for state in State:
+    for state in TapState:
         here: int = state
         for _ in range(5):
             here = NEXT[here][1]
-        assert here == State.RESET
-    resting = {state for state in State if NEXT[state][0] == state}
-    assert resting == {State.IDLE, State.SHIFT_DR, State.PAUSE_DR, State.SHIFT_IR, State.PAUSE_IR}
-    walk = [State.IDLE]
+        assert here == TapState.RESET
+    resting = {state for state in TapState if NEXT[state][0] == state}
+    assert resting == {
+        TapState.IDLE,
+        TapState.SHIFT_DR,
+        TapState.PAUSE_DR,
+        TapState.SHIFT_IR,
+        TapState.PAUSE_IR,
+    }
+    walk = [TapState.IDLE]
     for tms in (1, 1, 0, 0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 0, 1, 1, 0):
-        walk.append(State(NEXT[walk[-1]][tms]))
+        walk.append(TapState(NEXT[walk[-1]][tms]))
     names = "IDLE SELECT_DR SELECT_IR CAPTURE_IR SHIFT_IR EXIT1_IR PAUSE_IR EXIT2_IR SHIFT_IR "
     names += "EXIT1_IR UPDATE_IR SELECT_DR CAPTURE_DR EXIT1_DR PAUSE_DR EXIT2_DR UPDATE_DR IDLE"
     assert [state.name for state in walk] == names.split()

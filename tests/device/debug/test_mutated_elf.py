@@ -17,7 +17,7 @@ import pytest
 
 from covp.chip.platform_file import load_platform
 from covp.compilers.symbols import Symbols
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.debug.program_file import free_ram, load_elf, run_firmware
 from covp.device.virtual import VirtualDevice
 from covp.errors import CovpError, UsageError
@@ -41,7 +41,9 @@ def program_of(platform: str) -> bytes:
     """A program that faults in a function that another one calls."""
     chosen = load_platform(platform)
     toolchain = get_toolchain("zig", chosen.core)
-    return link_standalone(toolchain, chosen, [Source("wild.c", CODE)], ("-g", "-O1")).read_bytes()
+    return link_standalone(
+        toolchain, chosen, [SourceText("wild.c", CODE)], ("-g", "-O1")
+    ).read_bytes()
 
 
 class Mutations:

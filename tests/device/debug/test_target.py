@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from covp.device.debug.target import Access, DebugTarget, HaltReason
+from covp.device.debug.target import DebugTarget, HaltReason, WatchedAccess
 from covp.errors import DeviceError
 
 SUM = {
@@ -134,7 +134,7 @@ def test_breakpoint_anywhere(loaded, target):
 
 
 @platforms
-@pytest.mark.parametrize("access", [Access.WRITE, Access.ANY])
+@pytest.mark.parametrize("access", [WatchedAccess.WRITE, WatchedAccess.ANY])
 def test_watched_store_is_not_done_yet(platform, loaded, target, access):
     register, address = RESULT[platform]
     target.set_watchpoint(address, 4, access)
@@ -163,7 +163,7 @@ def test_watched_load(program, platform):
     loaded.device.write(address, b"\1\2\3\4")
     with DebugTarget(loaded.device) as target:
         target.write_register("pc", loaded.labels["start"])
-        target.set_watchpoint(address, 1, Access.READ)
+        target.set_watchpoint(address, 1, WatchedAccess.READ)
         target.set_breakpoint(loaded.labels["end"])
         assert halt_of(target) is HaltReason.WATCHPOINT
         first = "r1" if platform == "cortex-m4" else "a1"
@@ -280,7 +280,7 @@ def test_what_goes_on_after_a_look_misses_nothing(loaded, target):
 @platforms
 def test_a_step_may_heed_watchpoints(platform, target):
     address = RESULT[platform][1]
-    target.set_watchpoint(address, 4, Access.WRITE)
+    target.set_watchpoint(address, 4, WatchedAccess.WRITE)
     target.device.run()
     before = target.read_register("pc")
     for go in (lambda: target.step(watch=True), lambda: target.resume(watch=True)):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import covp
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.debug.program_file import run_firmware
 from covp.device.machine import native_counter
 from covp.device.virtual import VirtualDevice
@@ -66,7 +66,7 @@ def asked(device: VirtualDevice, way: str) -> None:
 def main(name: str, way: str, step: str) -> None:
     platform = load_platform(name)
     toolchain = get_toolchain("zig", platform.core)
-    elf = link_standalone(toolchain, platform, [Source("run.c", CODE)], ("-O1",))
+    elf = link_standalone(toolchain, platform, [SourceText("run.c", CODE)], ("-O1",))
     right = run_firmware(VirtualDevice(platform), elf)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "failing.c"

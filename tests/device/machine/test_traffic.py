@@ -15,7 +15,7 @@ import covp
 import covp.device.machine.counter as counter
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli.main import main
-from covp.device.phase_count import CORE, Moved, PhaseCount, add_traffic
+from covp.device.phase_count import CORE, MovedBytes, PhaseCount, add_traffic
 from covp.device.virtual import VirtualDevice
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
@@ -109,7 +109,7 @@ def test_small_programs(
     assert sum(one.fetched for one in moved.values()) * 3 == instructions
 
 
-def core(phase: PhaseCount) -> dict[str, Moved]:
+def core(phase: PhaseCount) -> dict[str, MovedBytes]:
     assert phase.traffic is not None
     return dict(phase.traffic[CORE])
 
@@ -155,7 +155,7 @@ def test_a_bus_master_of_any_kind(program: Callable[..., Loaded]) -> None:
     traffic = loaded.run().phases[1].traffic
     flash, ram = (region.name for region in loaded.device.platform.memory)
     assert traffic is not None
-    assert traffic["copier"] == {flash: Moved(read=100), ram: Moved(written=100)}
+    assert traffic["copier"] == {flash: MovedBytes(read=100), ram: MovedBytes(written=100)}
     assert all((one.read, one.written) == (0, 0) for one in traffic[CORE].values())
 
 
@@ -230,14 +230,14 @@ def test_a_unit_moves_its_tensors(unit: str) -> None:
         image, weights = op.inputs[0], op.inputs[1]
         assert image is not None and weights is not None
         flash, ram = (region.name for region in platform.memory)
-        assert moved[ram] == Moved(read=image.nbytes, written=op.outputs[0].nbytes)
+        assert moved[ram] == MovedBytes(read=image.nbytes, written=op.outputs[0].nbytes)
         # weights; bias, multiplier and shift of 4 bytes each for every channel
         channels = op.outputs[0].shape[-1]
         constants = weights.nbytes + 12 * channels
         jobs = entry.work.jobs or 0
         # and the registers that only gemm fetches: addresses and numbers
         registers = 21 if unit == "gemm" else 0
-        assert moved[flash] == Moved(read=(constants + 4 * registers) * jobs)
+        assert moved[flash] == MovedBytes(read=(constants + 4 * registers) * jobs)
         assert entry.work.bytes_read == image.nbytes + constants * jobs
     assert found >= 6
 

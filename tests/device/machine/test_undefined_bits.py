@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from covp.base.memory_states import Finding, Forbidden
+from covp.base.memory_states import Forbidden, ForbiddenAccess
 from covp.chip.platform_file import load_platform
 from covp.errors import DeviceFault
 
@@ -288,7 +288,7 @@ class Checked(Pieces):
     def check(self) -> None:
         self.states = self.device.abilities.memory.check_memory(self.fault)
 
-    def fault(self, finding: Finding) -> DeviceFault:
+    def fault(self, finding: ForbiddenAccess) -> DeviceFault:
         raise AssertionError(f"{finding.decides} at 0x{finding.pc:x}")
 
     def before(self) -> None:

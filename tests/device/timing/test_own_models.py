@@ -16,10 +16,10 @@ LOOP = "start: li a0, 10\nagain: mul a1, a1, a0\n addi a0, a0, -1\n bnez a0, aga
 YAML = "source: a test\nerror: 0.02\ninstructions: rv32\ncycles: {mul: 5}\ntaken: {branch: 3}\n"
 PYTHON = """
 from dataclasses import replace
-from covp.device.timing.model import ModelFile, load_timing, make_model
+from covp.device.timing.model import TimingFile, load_timing, make_model
 
 def slow():
-    file = ModelFile(source="a test", instructions="rv32", cycles={"mul": 7})
+    file = TimingFile(source="a test", instructions="rv32", cycles={"mul": 7})
     return make_model("slow", file)
 
 FIXED = replace(load_timing("rv32"), name="fixed")

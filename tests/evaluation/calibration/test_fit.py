@@ -11,10 +11,10 @@ import pytest
 
 from covp.chip.platform_file import load_platform
 from covp.device.rtl.device import RtlDevice
-from covp.device.timing.model import ModelFile, load_file, load_timing, make_model
+from covp.device.timing.model import TimingFile, load_file, load_timing, make_model
 from covp.device.timing.trace import cost
 from covp.evaluation.calibration.calibrate import calibrate
-from covp.evaluation.calibration.costs import Costs, Prepared, classifier
+from covp.evaluation.calibration.costs import Costs, PreparedProgram, classifier
 from covp.evaluation.calibration.fit import fit
 from covp.evaluation.calibration.image import link
 from covp.evaluation.calibration.measure import Measured, record
@@ -24,7 +24,7 @@ from tests.device.rtl.conftest import need_rtl
 LEFT_OUT = 8
 
 
-def measured(platform_name: str, truth: ModelFile, count: int) -> list[Measured]:
+def measured(platform_name: str, truth: TimingFile, count: int) -> list[Measured]:
     """Programs as a core would take them that the model is true of; the last are left out."""
     platform, source = load_platform(platform_name), random.Random(1)
     programs = hazard_programs(platform.core)
@@ -37,8 +37,8 @@ def measured(platform_name: str, truth: ModelFile, count: int) -> list[Measured]
     return found
 
 
-def errors(programs: list[Measured], model: ModelFile) -> np.ndarray[Any, Any]:
-    costs = Costs([Prepared.of(one, classifier(model)) for one in programs])
+def errors(programs: list[Measured], model: TimingFile) -> np.ndarray[Any, Any]:
+    costs = Costs([PreparedProgram.of(one, classifier(model)) for one in programs])
     found: np.ndarray[Any, Any] = np.abs(costs.time(model).cycles / costs.measured - 1)
     return found
 
@@ -48,7 +48,7 @@ def test_costs_are_those_of_the_trace():
     truth = load_file("cv32e40p")
     programs = measured("cv32e40p", truth, 0)[::7]
     assert errors(programs, truth).max() == 0
-    costs = Costs([Prepared.of(one, classifier(truth)) for one in programs])
+    costs = Costs([PreparedProgram.of(one, classifier(truth)) for one in programs])
     base, ibex = costs.time(truth), load_file("ibex")
     assert list(costs.change(base, ibex, None).cycles) == [
         cost(one.many, load_timing("ibex")) - cost(one.few, load_timing("ibex")) for one in programs
@@ -69,7 +69,7 @@ RISCV = {
 
 @pytest.mark.slow
 def test_a_core_that_is_unlike_the_start():
-    truth = msgspec.convert({"source": "planted", "instructions": "rv32", **RISCV}, ModelFile)
+    truth = msgspec.convert({"source": "planted", "instructions": "rv32", **RISCV}, TimingFile)
     programs = measured("riscv32", truth, 6)
     found = fit(programs[:-LEFT_OUT], load_file("rv32")).model
     assert errors(programs[-LEFT_OUT:], found).max() == 0

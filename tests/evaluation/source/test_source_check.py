@@ -12,7 +12,7 @@ import pytest
 import covp
 from covp.evaluation import Sample, build, compare, run, survey
 from covp.evaluation.source import check_source, extreme_samples
-from covp.evaluation.source.oracle import Library, NoAnswer
+from covp.evaluation.source.oracle import NoAnswer, OracleLibrary
 from covp.graph.arithmetic import by_rule
 from covp.graph.attributes import Mean
 from covp.graph.graph import Graph, Op
@@ -81,7 +81,7 @@ def checked(path, seed=0):
 
 def test_a_file_that_is_read_right(tmp_path):
     found = checked(with_bias(tmp_path, 1.0))
-    version = ".".join(Library.for_file(tmp_path / "model.onnx").version.split(".")[:2])
+    version = ".".join(OracleLibrary.for_file(tmp_path / "model.onnx").version.split(".")[:2])
     assert str(found) == f"equal to onnxruntime {version}: 0 of 80 bytes differ"
     assert found.holds and found.inputs == 4
 
@@ -182,7 +182,7 @@ def test_an_output_without_axes_is_compared(tmp_path):
 def test_outputs_that_are_not_compared_are_not_equal(tmp_path, monkeypatch):
     graph = covp.load_model(with_bias(tmp_path, 1.0))
     sample = Sample.random(graph)
-    monkeypatch.setattr(Library, "answers", lambda *_: [{}])
+    monkeypatch.setattr(OracleLibrary, "answers", lambda *_: [{}])
     found = checked_on(graph, sample)
     assert str(found).startswith("not compared with the file as it is: onnxruntime ")
     assert found.skipped is not None and "has no y" in found.skipped
@@ -194,7 +194,7 @@ def test_outputs_that_are_not_compared_are_not_equal(tmp_path, monkeypatch):
 def test_an_output_of_another_form_is_a_difference(tmp_path, monkeypatch, other):
     graph = covp.load_model(with_bias(tmp_path, 1.0))
     sample = Sample.random(graph)
-    monkeypatch.setattr(Library, "answers", lambda *_: [{"y": other}])
+    monkeypatch.setattr(OracleLibrary, "answers", lambda *_: [{"y": other}])
     found = checked_on(graph, sample)
     assert not found.holds and found.skipped is None and "equal" not in str(found)
     theirs = f"as {other.dtype} {other.shape}"
@@ -254,7 +254,7 @@ def test_answers_are_kept_and_bounded(tmp_path, monkeypatch):
     path = with_bias(tmp_path, 1.0)
     monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
     graph, x = covp.load_model(path), {"x": np.zeros((5, 4), np.int8)}
-    library = Library.for_file(path)
+    library = OracleLibrary.for_file(path)
     with pytest.raises(NoAnswer, match=r"took more than 0 s of processor time$"):
         library.answers(graph, path, [x], seconds=0)
     first = library.answers(graph, path, [x], seconds=60)

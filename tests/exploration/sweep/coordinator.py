@@ -9,7 +9,7 @@ import sys
 
 from covp.errors import CovpError
 from covp.exploration.sweep.execute import execute, terminable
-from covp.exploration.sweep.status import Progress
+from covp.exploration.sweep.status import SweepProgress
 from covp.exploration.sweep.store import Store
 from covp.runtime.jobs import open_jobs
 from tests.exploration.sweep import standins
@@ -19,7 +19,7 @@ def main(where: str, count: str, cluster: str = "2") -> None:
     """Run it. Exit status 130 where it was interrupted."""
     local = cluster.isdigit()
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: SweepProgress) -> None:
         if progress.rate:
             print("working", flush=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from covp.exploration.sweep.execute import Workers, execute
-from covp.exploration.sweep.status import Progress
+from covp.exploration.sweep.status import SweepProgress
 from covp.exploration.sweep.store import Store
 from covp.runtime.jobs import Processes
 from tests.exploration.sweep import standins
@@ -25,7 +25,7 @@ def workers() -> Iterator[Workers]:
 @pytest.mark.costly
 def test_each_point_has_its_row(url: str, workers: Workers) -> None:
     points = standins.points(300)
-    seen: list[Progress] = []
+    seen: list[SweepProgress] = []
     with Store(url) as store:
         store.put(standins.arithmetic(points[:50]), 250)
         execute(points + points[:70], store, workers, tell=seen.append)

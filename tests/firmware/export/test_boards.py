@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from covp.chip.platform_file import Firmware, Platform, load_platform
+from covp.chip.platform_file import BoardSupport, Platform, load_platform
 from covp.compilers.elf import ElfImage
 from covp.compilers.toolchain import runtime_dir
 from covp.device.debug.program_file import load_elf
@@ -271,7 +271,7 @@ def test_static_checks_find_nothing(tool: str, platform: str, output: str, tmp_p
 
 def test_unknown_board_support_is_refused() -> None:
     board = load_platform("riscv32")
-    unknown = msgspec.structs.replace(board, firmware=Firmware("stm32l5"))
+    unknown = msgspec.structs.replace(board, firmware=BoardSupport("stm32l5"))
     with pytest.raises(PlatformError, match=r"no firmware\.board 'stm32l5': did you mean stm32l4"):
         board_files(unknown)
 
@@ -358,8 +358,8 @@ def test_clocks_of_hifive1(clock_hz: int) -> None:
 
 def with_output(platform: str, option: str) -> Platform:
     board = load_platform(platform)
-    old = board.firmware or Firmware()
-    firmware = Firmware(old.board, {**old.defines, option: 1})
+    old = board.firmware or BoardSupport()
+    firmware = BoardSupport(old.board, {**old.defines, option: 1})
     return msgspec.structs.replace(board, firmware=firmware)
 
 

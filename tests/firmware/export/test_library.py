@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from covp.compilers.elf import ElfImage
-from covp.compilers.toolchain import Source, split_sources
+from covp.compilers.toolchain import SourceText, split_sources
 from covp.device.virtual import VirtualDevice
 from covp.evaluation import Sample, build
 from covp.firmware import Project
@@ -62,7 +62,7 @@ def executed(project: Project, main: str, *flags: str, **headers: str) -> int:
     path = link_standalone(
         project.toolchain,
         platform,
-        [*sources, Source("main.c", main)],
+        [*sources, SourceText("main.c", main)],
         (*project.program.flags, *flags),
         {**own, **{f"{name}.h": text for name, text in headers.items()}},
     )

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.errors import ToolchainError
 from covp.firmware import Project
 from tests.firmware.export.project_cases import flat_files, project
@@ -45,7 +45,7 @@ def cases() -> list[object]:
 def demand_strict(made: Project) -> None:
     """Raises ToolchainError with the first warning."""
     texts = flat_files(made)
-    sources = [Source(name, text) for name, text in texts.items() if name.endswith(".c")]
+    sources = [SourceText(name, text) for name, text in texts.items() if name.endswith(".c")]
     headers = {name: text for name, text in texts.items() if name.endswith(".h")}
     strict = STRICT_GCC if made.toolchain.name == "gcc" else STRICT
     made.toolchain.compile(sources, headers, flags=strict)
@@ -68,4 +68,4 @@ def test_a_warning_is_found(compiler: str) -> None:
         pytest.skip(f"{core.gcc_prefix}gcc is not installed")
     text = "int narrow(int x);\nint narrow(int x)\n{\n    signed char y = x;\n    return y;\n}\n"
     with pytest.raises(ToolchainError, match=r"narrow\.c:4"):
-        get_toolchain(compiler, core).compile([Source("narrow.c", text)], flags=STRICT)
+        get_toolchain(compiler, core).compile([SourceText("narrow.c", text)], flags=STRICT)

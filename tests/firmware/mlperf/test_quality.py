@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from covp.evaluation.data.metrics import area_under_curve, top_1
 from covp.evaluation.data.stored import quantize
 from covp.evaluation.data.tasks import TASKS
-from covp.firmware.mlperf.rows import Quality
+from covp.firmware.mlperf.rows import MlperfQuality
 from covp.graph.zoo.catalog import CATALOG
 from covp.testing.tensors import int8
 
@@ -45,7 +45,7 @@ def test_area_under_the_curve_is_scikit_learns() -> None:
 def test_top_1_and_targets() -> None:
     assert top_1([3.0, 1.0, 0.0, 2.0], [3, 1, 1, 2]) == 0.75
     for value, target, met in ((0.85, 0.85, True), (0.849, 0.85, False), (1.0, None, None)):
-        assert Quality("top-1", value, target, 4, 4, "device", 0.0).meets_target is met
+        assert MlperfQuality("top-1", value, target, 4, 4, "device", 0.0).meets_target is met
     assert {task.model for task in TASKS.values()} <= CATALOG.keys()
     targets = {name: task.target for name, task in TASKS.items()}
     assert targets == {

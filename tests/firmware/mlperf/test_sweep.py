@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from covp.evaluation import evaluate
 from covp.evaluation.data.runner_dataset import read_dataset
 from covp.evaluation.data.tasks import TASKS
-from covp.firmware.mlperf.rows import Row
+from covp.firmware.mlperf.rows import MeasuredPoint
 from covp.firmware.mlperf.scoring import Chunk, Scorer
 from covp.firmware.mlperf.sweep import sweep
 from covp.graph import zoo
@@ -31,7 +31,7 @@ from .samples import (
 MODELS = {"ic01": "resnet", "kws01": "kws", "vww01": "vww"}
 
 
-def accuracies(rows: list[Row]) -> list[float | None]:
+def accuracies(rows: list[MeasuredPoint]) -> list[float | None]:
     assert [row.reason for row in rows] == [None] * len(rows)
     return [row.quality.value if row.quality else None for row in rows]
 

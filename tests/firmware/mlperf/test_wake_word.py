@@ -23,7 +23,7 @@ from covp.errors import ModelError, ToolchainError, UsageError
 from covp.evaluation import Build, build
 from covp.firmware.firmware import board_config
 from covp.firmware.library import Library
-from covp.firmware.mlperf.bench import Bench
+from covp.firmware.mlperf.bench import BoardBench
 from covp.firmware.mlperf.detections import RUNNER_SECONDS, read_truth, score
 from covp.firmware.mlperf.interface_board import InterfaceBoard
 from covp.firmware.mlperf.log_mel import BANDS, HOP, log_mel, quantize
@@ -103,7 +103,7 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Desk:
     """A board and an interface board without terminals."""
 
-    def __init__(self, bench: Bench, card: Path) -> None:
+    def __init__(self, bench: BoardBench, card: Path) -> None:
         self.bench, self._text = bench, ""
         self.interface = InterfaceBoard(bench, card, self._write)
 
@@ -125,7 +125,7 @@ def made(platform: str, streaming: bool) -> Build:
 )
 def desk(request: pytest.FixtureRequest, card: Path) -> Iterator[Desk]:
     one = made(*request.param)
-    with Bench(one.program, build_wake_word(one)) as bench:
+    with BoardBench(one.program, build_wake_word(one)) as bench:
         yield Desk(bench, card)
 
 
@@ -194,7 +194,7 @@ def test_a_core_that_is_too_slow_says_so(card: Path) -> None:
     """At a hundredth of the clock frames are lost, and the firmware lives on."""
     slow = msgspec.structs.replace(load_platform("riscv32"), clock_hz=1_000_000)
     one = build(loudness(), slow)
-    with Bench(one.program, build_wake_word(one)) as bench:
+    with BoardBench(one.program, build_wake_word(one)) as bench:
         desk = Desk(bench, card)
         for command in ("dut start", "record_detections", "play noise.wav"):
             desk.say(command)
@@ -261,7 +261,7 @@ def test_the_exported_project_is_the_board(card: Path, tmp_path: Path) -> None:
     one = build("sww", "riscv32", streaming=True)
     replies = []
     for elf in (folder / "firmware.elf", build_wake_word(one)):
-        with Bench(one.program, elf) as bench:
+        with BoardBench(one.program, elf) as bench:
             desk = Desk(bench, card)
             for command in ("dut start", "record_detections", "play noise.wav"):
                 desk.say(command)

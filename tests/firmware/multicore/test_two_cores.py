@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 import covp
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
-from covp.device.phase_count import Moved
+from covp.compilers.toolchain import SourceText, get_toolchain
+from covp.device.phase_count import MovedBytes
 from covp.device.stop import EXACT
 from covp.errors import DeviceFault, PlatformError, ToolchainError, UsageError
 from covp.firmware.firmware import firmware_files
@@ -22,7 +22,7 @@ from covp.firmware.multicore import CoresRun, System
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_models import load_peripheral
 from covp.peripherals.sampler import Sampler
-from covp.runtime.placement import Placement
+from covp.runtime.placement import MemoryPlacement
 from covp.runtime.standalone import start_sources
 
 PLATFORMS = ("dual-m4-m0plus", "dual-riscv32")
@@ -151,12 +151,15 @@ def test_the_report_adds_up(platform: str) -> None:
     traffic = done.traffic
     assert traffic is not None
     moved = ROWS * 8  # bytes of a row
-    assert traffic["dma"] == {"sampler": Moved(read=moved), "shared": Moved(written=moved)}
-    assert traffic["main"]["shared"] == Moved(read=moved)
+    assert traffic["dma"] == {
+        "sampler": MovedBytes(read=moved),
+        "shared": MovedBytes(written=moved),
+    }
+    assert traffic["main"]["shared"] == MovedBytes(read=moved)
     assert "shared" not in traffic["sensor"] or not traffic["sensor"]["shared"].read
     # instructions come from each core's own flash
     assert traffic["main"]["flash"].fetched and traffic["sensor"]["sensor_flash"].fetched
-    assert traffic["main"]["sensor_flash"] == traffic["sensor"]["flash"] == Moved()
+    assert traffic["main"]["sensor_flash"] == traffic["sensor"]["flash"] == MovedBytes()
     assert "dma     shared" in str(done)
 
 
@@ -309,7 +312,7 @@ def test_the_headers_are_the_register_maps(platform: str) -> None:
     asserts = [f'_Static_assert({check}, "");' for check in checks]
     text = "\n".join(["#include <stddef.h>", *includes, *asserts, ""])
     toolchain = get_toolchain("zig", load_platform(platform).core)
-    toolchain.compile([Source("headers.c", text)], flags=("-Werror",))
+    toolchain.compile([SourceText("headers.c", text)], flags=("-Werror",))
 
 
 def load(platform: str, name: str) -> Peripheral:
@@ -329,7 +332,7 @@ def test_vectors_are_those_of_the_lines() -> None:
             assert words[16:].tolist() == [handler.value] * 4
     assert "COVP_LINES 4" in start_sources(load_platform("dual-m4-m0plus").for_core("main"))[1].text
     program = covp.compile("toycar", "dual-m4-m0plus")
-    files = firmware_files(Library.of(program), Placement.first(program.platform))
+    files = firmware_files(Library.of(program), MemoryPlacement.first(program.platform))
     assert files["runtime/startup_arm_m.S"] == start_sources(program.platform)[1].text
 
 

@@ -13,7 +13,7 @@ import covp
 from covp.errors import ModelError
 from covp.evaluation import Sample, build, run
 from covp.evaluation.source.check import SourceCheck, compare
-from covp.evaluation.source.oracle import Library, NoAnswer
+from covp.evaluation.source.oracle import NoAnswer, OracleLibrary
 from covp.graph.onnx import load_onnx, read_onnx
 from covp.graph.reference import run_reference
 
@@ -75,15 +75,15 @@ def test_the_interpreter_judges_a_wrong_zero_point(
     model = model_of([node], (4,), np.int8, 20, np.float32, s=np.float32(0.5))
     onnx.save(model, tmp_path / "model.onnx")
 
-    def missing(path: Path) -> Library:
+    def missing(path: Path) -> OracleLibrary:
         raise NoAnswer("it is not installed")
 
-    monkeypatch.setattr(Library, "for_file", missing)
+    monkeypatch.setattr(OracleLibrary, "for_file", missing)
     result = run(build(tmp_path / "model.onnx", "riscv32"), check="source")
     assert result.check.source is not None and result.matches_reference
     assert result.check.source.oracle == "covp's interpreter, nothing fused"
     monkeypatch.setattr(
-        "covp.graph.onnx.quantized_values.Parameters.unsigned", property(lambda self: True)
+        "covp.graph.onnx.quantized_values.ScaleAndZeroPoint.unsigned", property(lambda self: True)
     )
     assert not run(build(tmp_path / "model.onnx", "riscv32"), check="source").matches_reference
 

@@ -13,7 +13,7 @@ from elftools.elf.sections import SymbolTableSection
 
 import covp
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.graph.onnx import load_onnx, read_onnx
 from covp.graph.reference import run_all
 
@@ -63,7 +63,7 @@ def test_only_the_borders_are_float(name):
     assert len(files) == len(inner)
     for file, text in files.items():
         assert "float " not in text and "malloc" not in text
-        (compiled,) = toolchain.compile([Source(file, text)], flags=("-Os",))
+        (compiled,) = toolchain.compile([SourceText(file, text)], flags=("-Os",))
         table = ELFFile(io.BytesIO(Path(compiled).read_bytes())).get_section_by_name(".symtab")
         assert isinstance(table, SymbolTableSection)
         needed = {s.name for s in table.iter_symbols() if s["st_shndx"] == "SHN_UNDEF" and s.name}

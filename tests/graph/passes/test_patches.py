@@ -17,7 +17,7 @@ from covp.graph.attributes import (
     Padding,
     Pool2D,
 )
-from covp.graph.cuts import Window
+from covp.graph.cuts import RowWindow
 from covp.graph.graph import Graph, Strip, Tensor
 from covp.graph.models import load_model
 from covp.graph.ops import macs
@@ -120,8 +120,8 @@ def test_a_wrong_halo_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_of_a_window() -> None:
-    assert Window(3, 2, 1, 1).rows(0, 4) == (-1, 8)
-    assert Window(3, 1, 2, 0).rows(2, 1) == (2, 7)
+    assert RowWindow(3, 2, 1, 1).rows(0, 4) == (-1, 8)
+    assert RowWindow(3, 1, 2, 0).rows(2, 1) == (2, 7)
 
 
 def test_what_cannot_be_cut_has_no_patches() -> None:

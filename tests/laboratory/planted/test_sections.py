@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from covp.chip.platform_file import load_platform
-from covp.compilers.toolchain import Source, get_toolchain
+from covp.compilers.toolchain import SourceText, get_toolchain
 from tests.laboratory.planted.bench import PLATFORMS
 from tests.laboratory.planted.sections import FILES, FOLDER, sections
 
@@ -25,6 +25,6 @@ def test_compilers_see_nothing_wrong(platform, toolchain):
     core = load_platform(platform).core
     if toolchain == "gcc" and shutil.which(f"{core.gcc_prefix}gcc") is None:
         pytest.skip(f"no gcc for {platform}")
-    sources = [Source.read(FOLDER / file) for file in FILES]
+    sources = [SourceText.read(FOLDER / file) for file in FILES]
     for flags in (("-DBUG",), ()):
         get_toolchain(toolchain, core).compile(sources, flags=("-g", "-Werror", *flags))

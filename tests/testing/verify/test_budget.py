@@ -16,7 +16,7 @@ from covp.graph.graph import Graph
 from covp.graph.pattern import Match
 from covp.graph.reference import run_reference
 from covp.testing.verify import bench_device, verify
-from covp.testing.verify.bench import Outcome
+from covp.testing.verify.bench import LayerOutcome
 from covp.testing.verify.search import LayerSearch
 from covp.testing.verify.stages import Stages, strategies_of
 from tests.testing.verify.planted.fused import Fused
@@ -156,7 +156,7 @@ def test_each_operator_of_a_chain_gets_corner_cases() -> None:
     seen: set[str] = set()
 
     class Looks(FakeBench):
-        def run(self, graph: Graph, *arguments: Any) -> Outcome:
+        def run(self, graph: Graph, *arguments: Any) -> LayerOutcome:
             pool = graph.ops[-1].attributes
             assert isinstance(pool, Pool2D) and len(graph.ops) == 2
             (window, step), pads = (pool.filter, pool.stride), pool.padding
@@ -165,7 +165,7 @@ def test_each_operator_of_a_chain_gets_corner_cases() -> None:
             seen.update([f"{graph.ops[-1].kind} of 4 x 4"] if window == (4, 4) else [])
             seen.update(["padding"] if pads.left and not pads.top else [])
             seen.update(["clamp"] if pool.activation == "relu_n1_to_1" else [])
-            return Outcome(run_reference(graph, arguments[0]), [], [])
+            return LayerOutcome(run_reference(graph, arguments[0]), [], [])
 
     bench = Looks()
     bench.backend = Fused()

@@ -19,7 +19,7 @@ from covp.graph.reference import run_reference
 from covp.testing import Case, ConvCase, OperatorCase
 from covp.testing.layers import convolutions
 from covp.testing.verify import check
-from covp.testing.verify.bench import USUAL, Conditions, Outcome
+from covp.testing.verify.bench import USUAL, Conditions, LayerOutcome
 from covp.testing.verify.check import open_bench, run_case
 from covp.testing.verify.driver_bench import DriverBench
 from covp.testing.verify.printed_test import printed_test, spec_of
@@ -52,7 +52,7 @@ class FakeBench:
 
     def run(
         self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
-    ) -> Outcome:
+    ) -> LayerOutcome:
         (depth,) = graph.inputs[0].shape[1:]
         if depth == 6:
             raise CapacityError("too large", 2, 1)
@@ -60,8 +60,8 @@ class FakeBench:
         if depth >= self.wrong_from:
             outputs[0] = outputs[0] ^ 1
         elif depth % 2:
-            return Outcome(None, [], [])
-        return Outcome(outputs, [], [])
+            return LayerOutcome(None, [], [])
+        return LayerOutcome(outputs, [], [])
 
 
 def test_the_search_ends_with_the_smallest_failing_layer() -> None:
@@ -107,7 +107,7 @@ def test_a_failure_after_the_budget_is_shrunk_all_the_same() -> None:
     """The time for it is its own: no verdict depends on how much of the other is left."""
 
     class Ends(FakeBench):
-        def run(self, *arguments: Any) -> Outcome:
+        def run(self, *arguments: Any) -> LayerOutcome:
             budget.seconds = 0.0
             return super().run(*arguments)
 
@@ -129,9 +129,9 @@ def test_bytes_around_the_output_are_a_wrong_result() -> None:
     class Damages(FakeBench):
         def run(
             self, graph: Graph, inputs: Sequence[NDArray[Any]], conditions: Conditions = USUAL
-        ) -> Outcome:
+        ) -> LayerOutcome:
             outputs = run_reference(graph, inputs)
-            return Outcome(outputs, [0x20000010, 0x20000011], [(0x20000000, 16)])
+            return LayerOutcome(outputs, [0x20000010, 0x20000011], [(0x20000000, 16)])
 
     with pytest.raises(WrongResult, match=r"2 bytes .* first at 0x20000010; .* 0x20000000\+16$"):
         run_case(Damages(), ConvCase())

@@ -15,7 +15,7 @@ from covp.codegen.kernels.convolution.conv2d_schedules import (
     is_valid,
 )
 from covp.codegen.kernels.convolution.folded_bytes import FoldedBytesCode
-from covp.codegen.kernels.convolution.gemm import Block, Gemm
+from covp.codegen.kernels.convolution.gemm import Gemm, RegisterBlock
 from covp.codegen.kernels.convolution.packed_channels import PackedWeightsCode
 from covp.codegen.kernels.convolution.packed_pixels import PackedBlock, PackedGemm
 from covp.codegen.kernels.convolution.patches import PatchGather, rows_in_place
@@ -51,7 +51,7 @@ class Conv2DCode:
 
     Attributes:
         element: C type of inputs and outputs.
-        gemm_type, packed_type: of the tile of a `Block`, of a `PackedBlock`.
+        gemm_type, packed_type: of the tile of a `RegisterBlock`, of a `PackedBlock`.
         group: k that the tile of a block reads at once, where it reads several.
     """
 
@@ -61,16 +61,16 @@ class Conv2DCode:
     group = 4
 
     def __init__(
-        self, request: KernelRequest, problem: QuantizedConv2D, block: Block | PackedBlock
+        self, request: KernelRequest, problem: QuantizedConv2D, block: RegisterBlock | PackedBlock
     ) -> None:
         self.request = request
         self.problem = problem
         self.block = block
         self.depth = problem.kernel[0] * problem.kernel[1] * problem.in_channels
         self.packed = isinstance(block, PackedBlock)
-        self.reads_words = isinstance(block, Block) and block.reads_words
-        widened = isinstance(block, Block) and block.widened and self.element == "int8_t"
-        widen = block.dot.widen if isinstance(block, Block) and widened else ""
+        self.reads_words = isinstance(block, RegisterBlock) and block.reads_words
+        widened = isinstance(block, RegisterBlock) and block.widened and self.element == "int8_t"
+        widen = block.dot.widen if isinstance(block, RegisterBlock) and widened else ""
         several = self.reads_words or (self.group > 4 and not self.packed)
         aligned = self.depth % self.group == 0 or not several
         # then the tile reads the input itself
@@ -110,7 +110,7 @@ class Conv2DCode:
 
     @property
     def _definitions(self) -> str:
-        return self.block.dot.definitions if isinstance(self.block, Block) else ""
+        return self.block.dot.definitions if isinstance(self.block, RegisterBlock) else ""
 
     def _scratch_bytes(self) -> int:
         """Patches of a block, then the rows of bytes that are still to be widened or packed."""

@@ -17,9 +17,9 @@ from covp.chip.cores import Core
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.convolution.conv2d import Conv2DCode
 from covp.codegen.kernels.convolution.conv2d_schedules import block_of
-from covp.codegen.kernels.convolution.gemm import Block, Gemm
+from covp.codegen.kernels.convolution.gemm import Gemm, RegisterBlock
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
-from covp.codegen.schedule import Schedule, Space, valid_schedules
+from covp.codegen.schedule import KnobSpace, Schedule, valid_schedules
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 
@@ -105,7 +105,7 @@ def conv2d_schedules16(request: KernelRequest) -> list[Schedule]:
     problem, core = resolve(request.op), request.core
     tile = _tile(core)
     knobs = {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4, 6, 8), "unroll": (1, 2, 4, 8)}
-    space = Space(tile, {**knobs, "weights": (8, 16)} if tile == "smlad" else knobs)
+    space = KnobSpace(tile, {**knobs, "weights": (8, 16)} if tile == "smlad" else knobs)
     candidates = [Schedule(tile, knobs) for knobs in (_DSP if tile == "smlad" else _OTHERS)]
     # a small core has too few registers for the largest of them
     first = candidates if core.has("mull") else candidates[1:]
@@ -134,5 +134,5 @@ def emit_conv2d16(request: KernelRequest) -> LayerCode:
     """Emit the C of one convolution or fully connected layer."""
     schedule = request.choose(conv2d_schedules16)
     block = block_of(schedule)
-    assert isinstance(block, Block)
+    assert isinstance(block, RegisterBlock)
     return Conv2DCode16(request, resolve(request.op), block).layer(str(schedule))

@@ -20,7 +20,7 @@ from covp.codegen.kernels.convolution.nibbles import nibble, packed_words
 from covp.codegen.kernels.convolution.packed_nibbles import PackedNibblesCode
 from covp.codegen.kernels.convolution.packed_pixels import PackedGemm
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
-from covp.codegen.schedule import Schedule, Space, valid_schedules
+from covp.codegen.schedule import KnobSpace, Schedule, valid_schedules
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 _GROUP = 8
@@ -140,15 +140,15 @@ class Conv2DCode4(Conv2DCode):
     group = _GROUP
 
 
-_SMLAD = Space(
+_SMLAD = KnobSpace(
     "smlad", {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4), "unroll": (1, 2), "weights": (4,)}
 )
-_MAC = Space(
+_MAC = KnobSpace(
     "mac",
     {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4, 6), "unroll": (1,), "weights": (4,)},
 )
-_PACKED_WEIGHTS = Space("packed_weights", {"pairs": (1, 2, 3, 4, 5, 6), "weights": (4,)})
-_PACKED = Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (8,)})
+_PACKED_WEIGHTS = KnobSpace("packed_weights", {"pairs": (1, 2, 3, 4, 5, 6), "weights": (4,)})
+_PACKED = KnobSpace("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (8,)})
 
 
 def conv2d_schedules4(request: KernelRequest) -> list[Schedule]:

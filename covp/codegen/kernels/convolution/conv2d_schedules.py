@@ -10,22 +10,22 @@ import numpy as np
 from covp.chip.cores import Core
 from covp.codegen.intrinsics import DotProduct, dot_products, find_dot_product
 from covp.codegen.kernels.convolution.folded_bytes import FoldedBytesCode
-from covp.codegen.kernels.convolution.gemm import Block
+from covp.codegen.kernels.convolution.gemm import RegisterBlock
 from covp.codegen.kernels.convolution.packed_channels import PackedWeightsCode
 from covp.codegen.kernels.convolution.packed_pixels import PackedBlock, PackedGemm
 from covp.codegen.kernels.convolution.patches import rows_in_place
 from covp.codegen.kernels.convolution.winograd import WinogradCode
 from covp.codegen.layer import KernelRequest
-from covp.codegen.schedule import Schedule, Space, valid_schedules
+from covp.codegen.schedule import KnobSpace, Schedule, valid_schedules
 from covp.errors import UsageError
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
-_PACKED = Space("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)})
+_PACKED = KnobSpace("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)})
 _PACKED_WEIGHTS = {"pairs": (1, 2, 3, 4, 5, 6, 7, 8), "unroll": (1, 2, 4), "peeled": (0, 1)}
-_WINOGRAD = Space(
+_WINOGRAD = KnobSpace(
     "winograd", {"tiles": (1, 2, 3, 4), "channels": (1, 2, 3, 4), "unroll": (1, 2, 4)}
 )
-_FOLDED_BYTES = Space("folded_bytes", {"channels": (2, 3, 4), "unroll": (1, 2, 4, 8)})
+_FOLDED_BYTES = KnobSpace("folded_bytes", {"channels": (2, 3, 4), "unroll": (1, 2, 4, 8)})
 _MOST_SUMS = 16
 """Sums beyond this spill on every core."""
 
@@ -118,20 +118,20 @@ def conv2d_schedules(request: KernelRequest) -> list[Schedule]:
     )
 
 
-def _spaces(core: Core) -> Iterator[Space]:
+def _spaces(core: Core) -> Iterator[KnobSpace]:
     """Yield the register blocks of every instruction that the core has, and the packed forms."""
     for dot in filter(lambda dot: dot.fits(core), dot_products()):
         channels: tuple[int, ...] = (1, 2, 3, 4) if dot.lanes > 1 else (1, 2, 3, 4, 6, 8)
         if dot.accumulators:
             channels = (1, 2, 3, 4, 6, 8, 12, 16)
         knobs = {"pixels": (1, 2, 3, 4), "channels": channels, "unroll": (1, 2, 4, 8)}
-        yield Space(dot.name, {**knobs, "weights": (8, 16)} if dot.lanes == 2 else knobs)
+        yield KnobSpace(dot.name, {**knobs, "weights": (8, 16)} if dot.lanes == 2 else knobs)
     yield _PACKED
     yield _WINOGRAD
     yield _FOLDED_BYTES
     # a core without long multiply comes with little flash; a model of 16-bit weights fills it
     weights = (8, 16) if core.has("mull") else (8,)
-    yield Space("packed_weights", {**_PACKED_WEIGHTS, "weights": weights})
+    yield KnobSpace("packed_weights", {**_PACKED_WEIGHTS, "weights": weights})
 
 
 def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
@@ -171,7 +171,7 @@ def _preferred_schedules(problem: QuantizedConv2D, core: Core) -> Iterator[Sched
             yield finding.schedule(problem)
 
 
-def block_of(schedule: Schedule) -> Block | PackedBlock:
+def block_of(schedule: Schedule) -> RegisterBlock | PackedBlock:
     """Return the register block of a schedule; not for tiles with a file of their own."""
     if schedule.tile == "packed":
         return PackedBlock(schedule["pairs"], schedule["channels"], schedule["unroll"])
@@ -179,4 +179,4 @@ def block_of(schedule: Schedule) -> Block | PackedBlock:
     if dot is None:
         raise UsageError(f"schedule {str(schedule)!r}: no instruction {schedule.tile!r} is known")
     shape = schedule["pixels"], schedule["channels"], schedule["unroll"]
-    return Block(*shape, dot, weight_bits=schedule.knobs.get("weights", 8))
+    return RegisterBlock(*shape, dot, weight_bits=schedule.knobs.get("weights", 8))

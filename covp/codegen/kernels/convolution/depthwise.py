@@ -29,15 +29,15 @@ from covp.codegen.kernels.convolution.depthwise_pixel import DepthwisePixelCode,
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel
-from covp.codegen.schedule import Schedule, Space, valid_schedules
+from covp.codegen.schedule import KnobSpace, Schedule, valid_schedules
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 MAX_TAPS_IN_REGISTERS = 16
 
 
 _SPACES = (
-    Space("plane_smlad", {"at_once": (1, 2, 4, 6)}),
-    Space("plane", {"at_once": (1, 2, 3, 4, 5, 6, 8)}),
+    KnobSpace("plane_smlad", {"at_once": (1, 2, 4, 6)}),
+    KnobSpace("plane", {"at_once": (1, 2, 3, 4, 5, 6, 8)}),
 )
 
 

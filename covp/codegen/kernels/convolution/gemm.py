@@ -26,7 +26,7 @@ from covp.graph.typed_convolution import QuantizedConv2D
 
 
 @dataclass(frozen=True)
-class Block:
+class RegisterBlock:
     """The register block of a tile.
 
     Attributes:
@@ -70,7 +70,9 @@ class Gemm:
     element = "int8_t"
     byte_order = (0, 1, 2, 3)
 
-    def __init__(self, problem: QuantizedConv2D, core: Core, block: Block, row_stride: int) -> None:
+    def __init__(
+        self, problem: QuantizedConv2D, core: Core, block: RegisterBlock, row_stride: int
+    ) -> None:
         self.block = block
         self.row_stride = row_stride
         self.channels = problem.out_channels

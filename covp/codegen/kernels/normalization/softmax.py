@@ -8,13 +8,13 @@ import numpy as np
 
 from covp.codegen.c_text import c_array, c_type
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch, kernel, prototype
-from covp.codegen.schedule import Schedule, Space, valid_schedules
+from covp.codegen.schedule import KnobSpace, Schedule, valid_schedules
 from covp.graph.ops.softmax import SUM_BITS, check_depth, exponentials
 
 
 def softmax_schedules(request: KernelRequest) -> list[Schedule]:
     """Return the exponentials of the second pass: looked up again or kept; the default first."""
-    spaces = [Space("table", {}), Space("kept", {})]
+    spaces = [KnobSpace("table", {}), KnobSpace("kept", {})]
     return valid_schedules(spaces, Schedule("table"), lambda s: True)
 
 

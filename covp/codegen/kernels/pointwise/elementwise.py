@@ -31,7 +31,7 @@ from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.kernels.requantize.finisher import finisher
 from covp.codegen.kernels.requantize.requantize import Requantizer
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
-from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
+from covp.codegen.schedule import UNROLLS, KnobSpace, Schedule, valid_schedules
 from covp.graph.arithmetic import Scaling
 from covp.graph.graph import Op
 from covp.graph.ops import definition
@@ -123,7 +123,7 @@ def linear_includes(core: Core, constants: LinearSum) -> str:
 _SIGNS = {"ADD": "+", "SUB": "-", "MUL": "*"}
 
 
-_SUM_SPACES = tuple(Space(tile, {"unroll": UNROLLS}) for tile in ("linear", "tables"))
+_SUM_SPACES = tuple(KnobSpace(tile, {"unroll": UNROLLS}) for tile in ("linear", "tables"))
 
 
 def sum_schedules(request: KernelRequest) -> list[Schedule]:
@@ -142,7 +142,7 @@ def plain_schedules(request: KernelRequest) -> list[Schedule]:
     """Return the valid schedules of the other forms, the default first."""
     nest = _nest(request.op)
     default = Schedule("plain", {"unroll": nest.unroll()})
-    space = Space("plain", {"unroll": UNROLLS})
+    space = KnobSpace("plain", {"unroll": UNROLLS})
     return valid_schedules([space], default, lambda s: nest.divides_into(s["unroll"]))
 
 

@@ -23,7 +23,7 @@ from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pointwise.elementwise import float_clamp
 from covp.codegen.kernels.window import Window
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
-from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
+from covp.codegen.schedule import UNROLLS, KnobSpace, Schedule, valid_schedules
 from covp.graph.quantization import activation_range
 
 _BITS = 24
@@ -33,7 +33,7 @@ def pool_schedules(request: KernelRequest) -> list[Schedule]:
     """Return the number of channels that are computed together; the default first."""
     channels = request.op.output.shape[3]
     together = next(n for n in (4, 3, 2, 1) if channels % n == 0)
-    space = Space("window", {"channels": UNROLLS})
+    space = KnobSpace("window", {"channels": UNROLLS})
     default = Schedule("window", {"channels": together})
     return valid_schedules([space], default, lambda s: channels % s["channels"] == 0)
 

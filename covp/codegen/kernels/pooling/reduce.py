@@ -18,7 +18,7 @@ from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pointwise.pointwise_formulas import unsigned_type
 from covp.codegen.kernels.requantize.finisher import finisher
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
-from covp.codegen.schedule import UNROLLS, Schedule, Space, valid_schedules
+from covp.codegen.schedule import UNROLLS, KnobSpace, Schedule, valid_schedules
 from covp.graph.graph import Op
 from covp.graph.ops.reduction import REDUCTIONS, mean_scaling
 
@@ -48,7 +48,7 @@ def reduce_schedules(request: KernelRequest) -> list[Schedule]:
         return [Schedule("run time")]
     outer = _outer(request.op)
     default = Schedule("sums", {"together": outer.unroll()})
-    space = Space("sums", {"together": UNROLLS})
+    space = KnobSpace("sums", {"together": UNROLLS})
     return valid_schedules([space], default, lambda s: outer.divides_into(s["together"]))
 
 

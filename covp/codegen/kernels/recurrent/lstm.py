@@ -32,7 +32,7 @@ NAMES = ("input", "hidden", "cell", "output", "hidden_after", "cell_after")
 
 
 @dataclass(frozen=True)
-class Step:
+class LstmStep:
     """One step in time.
 
     Attributes:
@@ -53,7 +53,7 @@ class Step:
 
 
 def lstm_layer(
-    request: KernelRequest, step: Step, definitions: Sequence[str], includes: Sequence[str] = ()
+    request: KernelRequest, step: LstmStep, definitions: Sequence[str], includes: Sequence[str] = ()
 ) -> LayerCode:
     """Return the layer around a step; ``definitions`` and ``includes`` as of `Operands.layer`."""
     op = request.op
@@ -73,7 +73,7 @@ def lstm_layer(
     )
 
 
-def _loops(op: Op, step: Step) -> list[str]:
+def _loops(op: Op, step: LstmStep) -> list[str]:
     batch, steps, depth, cells = dimensions(op)
     first = ("t", str(batch), "b") if op.attributes.time_major else ("b", str(steps), "t")
     row = f"({first[0]} * {first[1]} + {first[2]})"
@@ -137,7 +137,7 @@ def emit_float_lstm(request: KernelRequest) -> LayerCode:
         "kept[j] = next;",
         "out[j] = sigmoid(out_gate) * tanhf(next);",
     ]
-    return lstm_layer(request, Step("float", "float", step), constants, ["#include <math.h>"])
+    return lstm_layer(request, LstmStep("float", "float", step), constants, ["#include <math.h>"])
 
 
 def _products(vector: str, count: int) -> list[str]:
@@ -179,7 +179,7 @@ def emit_quantized_lstm(request: KernelRequest) -> LayerCode:
     beyond = "int64_t" if numbers.dtype == np.int16 else "uint32_t"
     total = beyond if wide else "int32_t"
     products = GateProducts.of(request.core, {"x": depth, "h": cells}, total)
-    step = Step(
+    step = LstmStep(
         f"{numbers.dtype.name}_t",
         "int16_t",
         _cell(numbers, products),

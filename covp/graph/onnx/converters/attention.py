@@ -9,7 +9,7 @@ from covp.graph.attributes import Concatenation
 from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.ops.attention import Attention, default_scale
 from covp.graph.ops.rotary_embedding import RotaryEmbedding
 
@@ -18,7 +18,7 @@ _PRESENT, _SCORES = (1, 2), 3  # outputs
 
 
 @register("Attention")
-def _attention(node: Node, importer: Importer) -> Sequence[Tensor | None]:
+def _attention(node: OnnxNode, importer: Importer) -> Sequence[Tensor | None]:
     """Convert Attention; keys and values of earlier calls are put before the new ones."""
     query, key, value = (node.input(i) for i in range(3))
     heads = _heads(node, query, "q_num_heads")
@@ -60,7 +60,7 @@ def _attention(node: Node, importer: Importer) -> Sequence[Tensor | None]:
     return [made[0], *present, made[1] if wants_scores else None]
 
 
-def _scores(node: Node) -> int:
+def _scores(node: OnnxNode) -> int:
     """Return which scores are the fourth output. Raises ModelError where there are none such."""
     mode = int(node.get("qk_matmul_output_mode", 0))
     if not 0 <= mode <= 3:
@@ -68,7 +68,7 @@ def _scores(node: Node) -> int:
     return mode
 
 
-def _heads(node: Node, tensor: Tensor, attribute: str) -> int:
+def _heads(node: OnnxNode, tensor: Tensor, attribute: str) -> int:
     if len(tensor.shape) == 4:
         return tensor.shape[1]
     if len(tensor.shape) != 3:
@@ -89,7 +89,7 @@ def _split_heads(importer: Importer, tensor: Tensor, heads: int) -> Tensor:
 
 
 @register("RotaryEmbedding")
-def _rotary_embedding(node: Node, importer: Importer) -> Tensor:
+def _rotary_embedding(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     heads = _heads(node, source, "num_heads")
     size = source.shape[-1] // (1 if len(source.shape) == 4 else heads)

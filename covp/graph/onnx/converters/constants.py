@@ -10,12 +10,12 @@ from covp.errors import ModelError
 from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import MOST_FOLDED, Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.onnx.values import check_size
 
 
 @register("Constant")
-def _constant(node: Node, importer: Importer) -> Tensor:
+def _constant(node: OnnxNode, importer: Importer) -> Tensor:
     a = node.attributes
     if "value" in a:
         return importer.constant(np.asarray(a["value"]))
@@ -27,7 +27,7 @@ def _constant(node: Node, importer: Importer) -> Tensor:
 
 
 @register("ConstantOfShape")
-def _constant_of_shape(node: Node, importer: Importer) -> Tensor:
+def _constant_of_shape(node: OnnxNode, importer: Importer) -> Tensor:
     late = node.input(0).data is None
     shape = node.stated_shape("the shape") if late else node.integers(0, "the shape")
     value = np.asarray(node.get("value", np.zeros(1, np.float32))).reshape(-1)[0]
@@ -36,12 +36,12 @@ def _constant_of_shape(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Identity")
-def _identity(node: Node, importer: Importer) -> Tensor:
+def _identity(node: OnnxNode, importer: Importer) -> Tensor:
     return node.input(0)
 
 
 @register("Dropout")
-def _dropout(node: Node, importer: Importer) -> list[Tensor]:
+def _dropout(node: OnnxNode, importer: Importer) -> list[Tensor]:
     """Nothing is dropped in an inference: the mask is true everywhere."""
     source = node.input(0)
     mask = [importer.constant(np.ones(source.shape, np.bool_))] if node.wants(1) else []
@@ -49,18 +49,18 @@ def _dropout(node: Node, importer: Importer) -> list[Tensor]:
 
 
 @register("Shape")
-def _shape(node: Node, importer: Importer) -> Tensor:
+def _shape(node: OnnxNode, importer: Importer) -> Tensor:
     shape = node.input(0).shape
     return importer.constant(np.array(shape[node.get("start", 0) : node.get("end")], np.int64))
 
 
 @register("Size")
-def _size(node: Node, importer: Importer) -> Tensor:
+def _size(node: OnnxNode, importer: Importer) -> Tensor:
     return importer.constant(np.array(node.input(0).size, np.int64))
 
 
 @register("Reshape")
-def _reshape(node: Node, importer: Importer) -> Tensor:
+def _reshape(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     if not node.input(1).constant:
         return importer.reshape(source, node.stated_shape("the shape"))
@@ -79,7 +79,7 @@ def _reshape(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Flatten")
-def _flatten(node: Node, importer: Importer) -> Tensor:
+def _flatten(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     axis = node.get("axis", 1)
     rows = math.prod(source.shape[:axis])
@@ -87,7 +87,7 @@ def _flatten(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Squeeze")
-def _squeeze(node: Node, importer: Importer) -> Tensor:
+def _squeeze(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     axes_given = node.optional(1)
     if axes_given is not None and not axes_given.constant:
@@ -103,7 +103,7 @@ def _squeeze(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Unsqueeze")
-def _unsqueeze(node: Node, importer: Importer) -> Tensor:
+def _unsqueeze(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     axes_given = node.optional(1)
     if axes_given is not None and not axes_given.constant:
@@ -116,7 +116,7 @@ def _unsqueeze(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Transpose")
-def _transpose(node: Node, importer: Importer) -> Tensor:
+def _transpose(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     rank = len(source.shape)
     return importer.transpose(source, node.get("perm", list(reversed(range(rank)))))

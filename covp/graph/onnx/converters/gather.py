@@ -12,21 +12,21 @@ from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.moves import axis_of, known
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import MOST_FOLDED, Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.onnx.values import check_size
 from covp.graph.ops.gather import Gather, GatherElements, GatherND, OneHot, Scatter
 from covp.graph.ops.generate import Compress, Generated
 
 
 @register("Gather")
-def _gather(node: Node, importer: Importer) -> Tensor:
+def _gather(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     attributes = Gather(axis_of(node.get("axis", 0), len(source.shape)))
     return importer.add("GATHER", source, node.input(1), attributes=attributes)
 
 
 @register("GatherND")
-def _gather_nd(node: Node, importer: Importer) -> Tensor:
+def _gather_nd(node: OnnxNode, importer: Importer) -> Tensor:
     batches = int(node.get("batch_dims", 0))
     most = min(len(node.input(0).shape), len(node.input(1).shape)) - 1
     if not 0 <= batches <= most:
@@ -36,14 +36,14 @@ def _gather_nd(node: Node, importer: Importer) -> Tensor:
 
 
 @register("GatherElements")
-def _gather_elements(node: Node, importer: Importer) -> Tensor:
+def _gather_elements(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     attributes = GatherElements(axis_of(node.get("axis", 0), len(source.shape)))
     return importer.add("GATHER_ELEMENTS", source, node.input(1), attributes=attributes)
 
 
 @register("Scatter", "ScatterElements", "ScatterND")
-def _scatter(node: Node, importer: Importer) -> Tensor:
+def _scatter(node: OnnxNode, importer: Importer) -> Tensor:
     reduction = node.get("reduction", "none")
     if reduction not in ("none", "add", "mul", "max", "min"):
         raise ModelError(f"reduction {reduction} is not supported")
@@ -54,7 +54,7 @@ def _scatter(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Compress")
-def _compress(node: Node, importer: Importer) -> Tensor:
+def _compress(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     if "axis" not in node.attributes:
         source = importer.reshape(source, (source.size,))
@@ -68,7 +68,7 @@ def _compress(node: Node, importer: Importer) -> Tensor:
 
 
 @register("OneHot")
-def _one_hot(node: Node, importer: Importer) -> Tensor:
+def _one_hot(node: OnnxNode, importer: Importer) -> Tensor:
     indices, depth = node.input(0), node.optional(1)
     rank = len(indices.shape) + 1
     axis = axis_of(node.get("axis", -1), rank)
@@ -90,7 +90,7 @@ def _whole(indices: Tensor, importer: Importer) -> Tensor:
 
 
 @register("EyeLike")
-def _eye(node: Node, importer: Importer) -> Tensor:
+def _eye(node: OnnxNode, importer: Importer) -> Tensor:
     import onnx
 
     rows, columns = node.input(0).shape
@@ -103,7 +103,7 @@ def _eye(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Range")
-def _range(node: Node, importer: Importer) -> Tensor:
+def _range(node: OnnxNode, importer: Importer) -> Tensor:
     if not known(node, 0, 1, 2):
         inputs = (node.input(position) for position in range(3))
         attributes = Generated(node.stated_shape("the range"))

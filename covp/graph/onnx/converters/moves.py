@@ -11,7 +11,7 @@ from covp.graph.attributes import Concatenation, Pad, StridedSlice
 from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.ops.gather import ReverseSequence
 from covp.graph.ops.half_even import UNSIGNED
 from covp.graph.ops.placed import DynamicPad, DynamicSlice, MirrorPad, PadMode
@@ -27,13 +27,13 @@ def axis_of(value: int, rank: int) -> int:
     return value % rank
 
 
-def known(node: Node, *positions: int) -> bool:
+def known(node: OnnxNode, *positions: int) -> bool:
     """Return whether the inputs at these positions are constant or left out."""
     return all((t := node.optional(p)) is None or t.data is not None for p in positions)
 
 
 @register("Concat")
-def _concat(node: Node, importer: Importer) -> Tensor:
+def _concat(node: OnnxNode, importer: Importer) -> Tensor:
     parts = [node.input(position) for position in range(len(node.inputs))]
     axis = axis_of(node.get("axis", 0), len(parts[0].shape))
     # empty parts give nothing
@@ -46,7 +46,7 @@ def _concat(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Split")
-def _split(node: Node, importer: Importer) -> Sequence[Tensor]:
+def _split(node: OnnxNode, importer: Importer) -> Sequence[Tensor]:
     source = node.input(0)
     axis = axis_of(node.get("axis", 0), len(source.shape))
     extent, count = source.shape[axis], len(node.outputs)
@@ -67,7 +67,7 @@ def _split(node: Node, importer: Importer) -> Sequence[Tensor]:
 
 
 @register("Slice")
-def _slice(node: Node, importer: Importer) -> Tensor:
+def _slice(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     if node.opset < 10:
         starts, ends = list(node.get("starts", [])), list(node.get("ends", []))
@@ -93,7 +93,7 @@ def _slice(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Pad")
-def _pad(node: Node, importer: Importer) -> Tensor:
+def _pad(node: OnnxNode, importer: Importer) -> Tensor:
     source, mode = node.input(0), node.get("mode", "constant")
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise ModelError(f"mode {mode} is not supported; known: constant, reflect, edge, wrap")
@@ -111,7 +111,7 @@ def _pad(node: Node, importer: Importer) -> Tensor:
     return pad(importer, source, _pads(node), mode, fill)
 
 
-def _pads(node: Node) -> list[tuple[int, int]]:
+def _pads(node: OnnxNode) -> list[tuple[int, int]]:
     rank = len(node.input(0).shape)
     flat = node.integers_of("pads", 1, "the pads") or []
     axes = node.integers(3, "the axes") if node.optional(3) is not None else range(rank)
@@ -123,7 +123,7 @@ def _pads(node: Node) -> list[tuple[int, int]]:
     return pads
 
 
-def _padded_shape(node: Node) -> tuple[int, ...]:
+def _padded_shape(node: OnnxNode) -> tuple[int, ...]:
     pads = _pads(node)
     return tuple(n + sum(pair) for n, pair in zip(node.input(0).shape, pads, strict=True))
 
@@ -152,7 +152,7 @@ def pad(
 
 
 @register("Tile")
-def _tile(node: Node, importer: Importer) -> Tensor:
+def _tile(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     if known(node, 1):
         multiples = node.integers(1, "the repeats")
@@ -163,7 +163,7 @@ def _tile(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Expand")
-def _expand(node: Node, importer: Importer) -> Tensor:
+def _expand(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     wanted = (
         tuple(node.integers(1, "the shape")) if known(node, 1) else node.stated_shape("the shape")
@@ -178,7 +178,7 @@ def _expand(node: Node, importer: Importer) -> Tensor:
 
 
 @register("DepthToSpace", "SpaceToDepth")
-def _blocks(node: Node, importer: Importer) -> Tensor:
+def _blocks(node: OnnxNode, importer: Importer) -> Tensor:
     mode = node.get("mode", "DCR").lower()
     if mode not in ("dcr", "crd"):
         raise ModelError(f"mode {mode} is not supported; known: DCR, CRD")
@@ -189,7 +189,7 @@ def _blocks(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Trilu")
-def _triangle(node: Node, importer: Importer) -> Tensor:
+def _triangle(node: OnnxNode, importer: Importer) -> Tensor:
     upper = bool(node.get("upper", 1))
     if not known(node, 1):
         return importer.add("TRILU", node.input(0), node.input(1), attributes=Triangle(upper))
@@ -198,7 +198,7 @@ def _triangle(node: Node, importer: Importer) -> Tensor:
 
 
 @register("ReverseSequence")
-def _reverse_sequence(node: Node, importer: Importer) -> Tensor:
+def _reverse_sequence(node: OnnxNode, importer: Importer) -> Tensor:
     rank = len(node.input(0).shape)
     attributes = ReverseSequence(
         axis_of(node.get("time_axis", 0), rank), axis_of(node.get("batch_axis", 1), rank)

@@ -13,7 +13,7 @@ from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.reductions import axis_of
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.ops.normalization import LayerNormalization, LocalResponse, LpNormalization
 
 _KINDS = {
@@ -43,7 +43,7 @@ def with_axis_last(source: Tensor, axis: int, importer: Importer) -> tuple[Tenso
 
 
 @register(*_KINDS)
-def _along_an_axis(node: Node, importer: Importer) -> Tensor:
+def _along_an_axis(node: OnnxNode, importer: Importer) -> Tensor:
     """Before opset 13 everything from the axis on is one row."""
     kind, attributes = _KINDS[node.kind]
     source = node.input(0)
@@ -57,7 +57,7 @@ def _along_an_axis(node: Node, importer: Importer) -> Tensor:
 
 
 @register("LpNormalization")
-def _lp(node: Node, importer: Importer) -> Tensor:
+def _lp(node: OnnxNode, importer: Importer) -> Tensor:
     source, p = node.input(0), node.get("p", 2)
     if p not in (1, 2):
         raise ModelError(f"the norm of order {p} is not supported; 1 and 2 are")
@@ -67,7 +67,7 @@ def _lp(node: Node, importer: Importer) -> Tensor:
 
 
 @register("LRN")
-def _local_response(node: Node, importer: Importer) -> Tensor:
+def _local_response(node: OnnxNode, importer: Importer) -> Tensor:
     size = node.get("size")
     how = LocalResponse(
         before=(size - 1) // 2,
@@ -83,7 +83,7 @@ def _local_response(node: Node, importer: Importer) -> Tensor:
 
 
 @register("LayerNormalization")
-def _layer(node: Node, importer: Importer) -> list[Tensor]:
+def _layer(node: OnnxNode, importer: Importer) -> list[Tensor]:
     source, scale, bias = node.input(0), node.input(1), node.optional(2)
     axis = axis_of(node.get("axis", -1), len(source.shape))
     how = LayerNormalization(axis, node.get("epsilon", 1e-5))
@@ -100,7 +100,7 @@ def _layer(node: Node, importer: Importer) -> list[Tensor]:
 
 
 @register("RMSNormalization")
-def _rms(node: Node, importer: Importer) -> Tensor:
+def _rms(node: OnnxNode, importer: Importer) -> Tensor:
     source, scale = node.input(0), node.input(1)
     axis = axis_of(node.get("axis", -1), len(source.shape))
     how = LayerNormalization(axis, node.get("epsilon", 1e-5))
@@ -114,7 +114,7 @@ def _rms(node: Node, importer: Importer) -> Tensor:
 
 
 @register("InstanceNormalization", "GroupNormalization")
-def _of_groups(node: Node, importer: Importer) -> Tensor:
+def _of_groups(node: OnnxNode, importer: Importer) -> Tensor:
     """Each group of channels of each image alone; then scale and bias of each channel.
 
     Before opset 21 a group had one scale and one bias.
@@ -134,7 +134,7 @@ def _of_groups(node: Node, importer: Importer) -> Tensor:
 
 
 @register("BatchNormalization")
-def _batch(node: Node, importer: Importer) -> list[Tensor]:
+def _batch(node: OnnxNode, importer: Importer) -> list[Tensor]:
     """Convert to one product and one sum per channel, folded where the figures are constant."""
     source, *vectors = (node.input(position) for position in range(5))
     moved, back = with_axis_last(source, min(1, len(source.shape) - 1), importer)
@@ -161,7 +161,7 @@ def _figures(source: Tensor, importer: Importer) -> tuple[Tensor, Tensor]:
 
 
 def _running_figures(
-    node: Node, figures: tuple[Tensor, Tensor], importer: Importer
+    node: OnnxNode, figures: tuple[Tensor, Tensor], importer: Importer
 ) -> list[Tensor]:
     momentum = node.get("momentum", 0.9)
     results = []

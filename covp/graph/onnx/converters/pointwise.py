@@ -13,13 +13,13 @@ from covp.graph.attributes import Elementwise, LeakyRelu
 from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.ops.binary import BitShift, Mod
 from covp.graph.ops.unary import Gelu, IsInfinite, Parameters
 
 
 @register("Add", "Sub", "Mul")
-def _binary(node: Node, importer: Importer) -> Tensor:
+def _binary(node: OnnxNode, importer: Importer) -> Tensor:
     return importer.add(node.kind.upper(), node.input(0), node.input(1), attributes=Elementwise())
 
 
@@ -73,7 +73,7 @@ _BINARY = {
     "Xor": "LOGICAL_XOR",
 }
 _TO_BOOL = ("Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual")
-_ATTRIBUTES: dict[str, tuple[str, Callable[[Node], Any]]] = {
+_ATTRIBUTES: dict[str, tuple[str, Callable[[OnnxNode], Any]]] = {
     "BitShift": ("BIT_SHIFT", lambda n: BitShift(n.get("direction", "").upper() == "LEFT")),
     "Celu": ("CELU", lambda n: Parameters(n.get("alpha", 1.0))),
     "Elu": ("ELU", lambda n: Parameters(n.get("alpha", 1.0))),
@@ -102,7 +102,7 @@ _ATTRIBUTES: dict[str, tuple[str, Callable[[Node], Any]]] = {
 
 
 @register(*_UNARY, *_BINARY)
-def _simple(node: Node, importer: Importer) -> Tensor:
+def _simple(node: OnnxNode, importer: Importer) -> Tensor:
     kind = _UNARY.get(node.kind) or _BINARY[node.kind]
     dtype = np.bool_ if node.kind in _TO_BOOL else None
     inputs = [node.input(position) for position in range(len(node.inputs))]
@@ -121,14 +121,14 @@ def _slope(source: Tensor, slope: Tensor, importer: Importer) -> Tensor:
 
 
 @register(*_ATTRIBUTES)
-def _with_attributes(node: Node, importer: Importer) -> Tensor:
+def _with_attributes(node: OnnxNode, importer: Importer) -> Tensor:
     kind, attributes = _ATTRIBUTES[node.kind]
     dtype = np.bool_ if node.kind in _TO_BOOL else None
     return importer.add(kind, *node.inputs, attributes=attributes(node), dtype=dtype)
 
 
 @register("Relu")
-def _relu(node: Node, importer: Importer) -> Tensor:
+def _relu(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     if source.dtype == np.float32:
         return importer.add("RELU", source)
@@ -136,7 +136,7 @@ def _relu(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Clip")
-def _clip(node: Node, importer: Importer) -> Tensor:
+def _clip(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     bounds = [node.optional(1), node.optional(2)]
     for position, name in enumerate(("min", "max")):
@@ -169,7 +169,7 @@ def _value(tensor: Tensor) -> float:
 
 
 @register("Max", "Min", "Sum", "Mean")
-def _of_several(node: Node, importer: Importer) -> Tensor:
+def _of_several(node: OnnxNode, importer: Importer) -> Tensor:
     kind = {"Max": "MAXIMUM", "Min": "MINIMUM"}.get(node.kind, "ADD")
     attributes = Elementwise() if kind == "ADD" else None
     result = node.input(0)
@@ -182,13 +182,13 @@ def _of_several(node: Node, importer: Importer) -> Tensor:
 
 
 @register("Where")
-def _where(node: Node, importer: Importer) -> Tensor:
+def _where(node: OnnxNode, importer: Importer) -> Tensor:
     chosen = node.input(1)
     return importer.add("SELECT_V2", node.input(0), chosen, node.input(2), dtype=chosen.dtype)
 
 
 @register("Cast", "CastLike")
-def _cast(node: Node, importer: Importer) -> Tensor:
+def _cast(node: OnnxNode, importer: Importer) -> Tensor:
     if node.kind == "CastLike":
         dtype: Any = node.input(1).dtype
     else:

@@ -19,14 +19,14 @@ from covp.graph.onnx.converters.windows import (
     geometry,
 )
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.ops.pooling_nd import MaxUnpool, PoolND
 
 _KINDS = {"MaxPool": "MAX_POOL", "AveragePool": "AVERAGE_POOL", "LpPool": "LP_POOL"}
 
 
 @register("MaxPool", "AveragePool", "LpPool")
-def _pool(node: Node, importer: Importer) -> Sequence[Tensor]:
+def _pool(node: OnnxNode, importer: Importer) -> Sequence[Tensor]:
     source = node.input(0)
     kernel = node.get("kernel_shape")
     if kernel is None or len(kernel) != len(source.shape) - 2:
@@ -51,7 +51,7 @@ def _pool(node: Node, importer: Importer) -> Sequence[Tensor]:
     return [channels_first(importer, result) for result in results]
 
 
-def _exponent(node: Node) -> int:
+def _exponent(node: OnnxNode) -> int:
     """Return p of a norm. Raises ModelError where the norm does not exist."""
     p = int(node.get("p", 2))
     if p < 1:
@@ -59,7 +59,7 @@ def _exponent(node: Node) -> int:
     return p
 
 
-def pooled_size(node: Node, space: Sequence[int], g: Geometry) -> tuple[int, ...]:
+def pooled_size(node: OnnxNode, space: Sequence[int], g: Geometry) -> tuple[int, ...]:
     """Return the output's extents; with ceil_mode no window starts in padding after the image."""
     size = []
     for axis, extent in enumerate(space):
@@ -100,7 +100,7 @@ def _plain(
 
 
 @register("GlobalAveragePool", "GlobalMaxPool")
-def _global(node: Node, importer: Importer) -> Tensor:
+def _global(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     kind = "MEAN" if node.kind == "GlobalAveragePool" else "REDUCE_MAX"
     axes = tuple(range(2, len(source.shape)))
@@ -108,7 +108,7 @@ def _global(node: Node, importer: Importer) -> Tensor:
 
 
 @register("GlobalLpPool")
-def _global_norm(node: Node, importer: Importer) -> Tensor:
+def _global_norm(node: OnnxNode, importer: Importer) -> Tensor:
     image = channels_last(importer, node.input(0))
     space = image.shape[1:-1]
     ones = (1,) * len(space)
@@ -118,7 +118,7 @@ def _global_norm(node: Node, importer: Importer) -> Tensor:
 
 
 @register("MaxUnpool")
-def _unpool(node: Node, importer: Importer) -> Tensor:
+def _unpool(node: OnnxNode, importer: Importer) -> Tensor:
     """Convert MaxUnpool; indices are of the pool's image; a larger output is padded."""
     source, indices = node.input(0), node.input(1)
     kernel = node.get("kernel_shape", [])

@@ -9,12 +9,12 @@ from covp.graph.attributes import Elementwise, FullyConnected
 from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.ops.matmul import BatchMatMul
 
 
 @register("MatMul")
-def _matmul(node: Node, importer: Importer) -> Tensor:
+def _matmul(node: OnnxNode, importer: Importer) -> Tensor:
     return matmul(importer, node.input(0), node.input(1))
 
 
@@ -32,7 +32,7 @@ def matmul(importer: Importer, first: Tensor, second: Tensor) -> Tensor:
 
 
 @register("Gemm")
-def _gemm(node: Node, importer: Importer) -> Tensor:
+def _gemm(node: OnnxNode, importer: Importer) -> Tensor:
     """alpha * A' * B' + beta * C, where C broadcasts to the product."""
     x, y, c = node.input(0), node.input(1), node.optional(2)
     swap_x, swap_y = bool(node.get("transA", 0)), bool(node.get("transB", 0))

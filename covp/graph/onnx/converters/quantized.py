@@ -19,10 +19,10 @@ from covp.graph.onnx.converters.quantized_at_run_time import (
 )
 from covp.graph.onnx.converters.registry import Converter, register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.onnx.proto_graph import OWN_DOMAIN
 from covp.graph.onnx.quantized_values import (
-    Parameters,
+    ScaleAndZeroPoint,
     as_int8,
     as_signed,
     finish,
@@ -39,12 +39,12 @@ EVERY_BYTE = np.arange(-128, 128).astype(np.int8)
 
 
 @register("QuantizeLinear")
-def _quantize(node: Node, importer: Importer) -> Tensor:
+def _quantize(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     known = all_constant(node, 1, 2) and node.input(1).size == 1
     if importer.defined or not known or source.dtype != np.float32:
         return quantize_by_definition(node, importer)
-    to = Parameters(node, 1, 2, "the output", like=None)
+    to = ScaleAndZeroPoint(node, 1, 2, "the output", like=None)
     if to.zero_point.dtype.name not in ("int8", "uint8", "int16") or node.get("output_dtype", 0):
         return quantize_by_definition(node, importer)
     point = np.array([int(to.zero_point[0])], np.int32)
@@ -58,12 +58,12 @@ def _quantize(node: Node, importer: Importer) -> Tensor:
 
 
 @register("DequantizeLinear")
-def _dequantize(node: Node, importer: Importer) -> Tensor:
+def _dequantize(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     several = node.input(1).size != 1
     if importer.defined or not all_constant(node, 1, 2) or node.get("block_size", 0):
         return dequantize_by_definition(node, importer)
-    of = Parameters(node, 1, 2, "the input")
+    of = ScaleAndZeroPoint(node, 1, 2, "the input")
     if source.data is not None:
         return importer.constant(_dequantized_constant(node, of, source))
     if several or source.dtype.name not in ("int8", "uint8"):
@@ -73,13 +73,15 @@ def _dequantize(node: Node, importer: Importer) -> Tensor:
     )
 
 
-def all_constant(node: Node, *positions: int) -> bool:
+def all_constant(node: OnnxNode, *positions: int) -> bool:
     """Return whether the inputs at these positions are constants or left out."""
     given = [node.optional(position) for position in positions]
     return all(tensor is None or tensor.constant for tensor in given)
 
 
-def _dequantized_constant(node: Node, of: Parameters, source: Tensor) -> NDArray[np.float32]:
+def _dequantized_constant(
+    node: OnnxNode, of: ScaleAndZeroPoint, source: Tensor
+) -> NDArray[np.float32]:
     assert source.data is not None
     shape: tuple[int, ...] = (1,) * len(source.shape)
     if of.scale.size > 1:
@@ -91,17 +93,17 @@ def _dequantized_constant(node: Node, of: Parameters, source: Tensor) -> NDArray
 
 
 @register("Requantize", domain=OWN_DOMAIN)
-def _requantize(node: Node, importer: Importer) -> Tensor:
-    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+def _requantize(node: OnnxNode, importer: Importer) -> Tensor:
+    of, to = ScaleAndZeroPoint(node, 1, 2, "the input"), ScaleAndZeroPoint(node, 3, 4, "the output")
     source = as_int8(importer, node.input(0), of)
     result = importer.add("QUANTIZE", source, quantization=to.quantization, rounding=ROUNDING)
     return given_out(importer, result, to)
 
 
 @register("Table", domain=OWN_DOMAIN)
-def _table(node: Node, importer: Importer) -> Tensor:
+def _table(node: OnnxNode, importer: Importer) -> Tensor:
     """Return a function's results for every byte, as the reader computes constants."""
-    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+    of, to = ScaleAndZeroPoint(node, 1, 2, "the input"), ScaleAndZeroPoint(node, 3, 4, "the output")
     function = node.attributes["function"]
     values = dequantize(EVERY_BYTE, *of.one)
     return lookup(
@@ -126,10 +128,10 @@ def _results(
 
 
 def lookup(
-    node: Node,
+    node: OnnxNode,
     importer: Importer,
-    of: Parameters,
-    to: Parameters,
+    of: ScaleAndZeroPoint,
+    to: ScaleAndZeroPoint,
     values: NDArray[np.float32],
     name: str,
 ) -> Tensor:
@@ -149,7 +151,7 @@ def on_int8(convert: Converter) -> Converter:
     attribute ``unsigned`` says that other numbers of the node are of uint8.
     """
 
-    def wrapper(node: Node, importer: Importer) -> Sequence[Tensor | None]:
+    def wrapper(node: OnnxNode, importer: Importer) -> Sequence[Tensor | None]:
         source = node.optional(0)
         scaled = source.quantization if source is not None else None
         if source is None or scaled is None or source.dtype not in (np.int8, np.uint8):

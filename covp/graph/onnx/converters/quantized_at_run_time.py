@@ -19,8 +19,8 @@ from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.products import matmul
 from covp.graph.onnx.converters.registry import CONVERTERS, register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
-from covp.graph.onnx.quantized_values import Parameters, limits_of
+from covp.graph.onnx.node import OnnxNode
+from covp.graph.onnx.quantized_values import ScaleAndZeroPoint, limits_of
 from covp.graph.onnx.values import dtype_of
 from covp.graph.ops.half_even import UNSIGNED
 
@@ -28,7 +28,7 @@ _EXACT = 1 << 24
 """Sums up to this are exact in float32."""
 
 
-def quantize_by_definition(node: Node, importer: Importer) -> Tensor:
+def quantize_by_definition(node: OnnxNode, importer: Importer) -> Tensor:
     """QuantizeLinear: saturate(round(x / scale) + zero point)."""
     source, scale, point = node.input(0), node.input(1), node.optional(2)
     if source.dtype != np.float32:
@@ -43,7 +43,7 @@ def quantize_by_definition(node: Node, importer: Importer) -> Tensor:
     return importer.reshape(_round(importer, steps, point, dtype), source.shape)
 
 
-def dequantize_by_definition(node: Node, importer: Importer) -> Tensor:
+def dequantize_by_definition(node: OnnxNode, importer: Importer) -> Tensor:
     """DequantizeLinear: (x - zero point) * scale."""
     source, scale, point = node.input(0), node.input(1), node.optional(2)
     if scale.dtype != np.float32:
@@ -57,7 +57,7 @@ def dequantize_by_definition(node: Node, importer: Importer) -> Tensor:
 
 
 def _align(
-    node: Node, shape: Sequence[int], scale: Tensor
+    node: OnnxNode, shape: Sequence[int], scale: Tensor
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the shapes of the values and of the scales that broadcast to each other."""
     view, block = tuple(shape), node.get("block_size", 0)
@@ -107,7 +107,7 @@ def _round(
 
 
 @register("MatMulInteger")
-def _matmul_integer(node: Node, importer: Importer) -> Tensor:
+def _matmul_integer(node: OnnxNode, importer: Importer) -> Tensor:
     return _matmul_sums(importer, node.input(0), node.optional(2), node.input(1), node.optional(3))
 
 
@@ -125,12 +125,12 @@ def _matmul_sums(
 
 
 @register("ConvInteger")
-def _conv_integer(node: Node, importer: Importer) -> Tensor:
+def _conv_integer(node: OnnxNode, importer: Importer) -> Tensor:
     return _conv_sums(node, importer, (0, 2), (1, 3))
 
 
 def _conv_sums(
-    node: Node, importer: Importer, source: tuple[int, int], filters: tuple[int, int]
+    node: OnnxNode, importer: Importer, source: tuple[int, int], filters: tuple[int, int]
 ) -> Tensor:
     """int32 sums of a convolution by float32's: positions of values and zero points.
 
@@ -155,7 +155,7 @@ def _conv_sums(
     return importer.add("CAST", sums, dtype=np.int32)
 
 
-def conv_by_definition(node: Node, importer: Importer) -> Tensor:
+def conv_by_definition(node: OnnxNode, importer: Importer) -> Tensor:
     """QLinearConv with scales or weights that come at run time."""
     sums = _conv_sums(node, importer, (0, 2), (3, 5))
     shape = (-1, *(1,) * (len(sums.shape) - 2))
@@ -169,7 +169,7 @@ def conv_by_definition(node: Node, importer: Importer) -> Tensor:
     return _requantize(node, importer, sums, node.input(1), scale)
 
 
-def matmul_by_definition(node: Node, importer: Importer) -> Tensor:
+def matmul_by_definition(node: OnnxNode, importer: Importer) -> Tensor:
     """QLinearMatMul with scales or matrices that come at run time."""
     sums = _matmul_sums(importer, node.input(0), node.input(2), node.input(3), node.input(5))
     first = node.input(1)
@@ -179,7 +179,7 @@ def matmul_by_definition(node: Node, importer: Importer) -> Tensor:
 
 
 def _requantize(
-    node: Node, importer: Importer, sums: Tensor, first: Tensor, second: Tensor
+    node: OnnxNode, importer: Importer, sums: Tensor, first: Tensor, second: Tensor
 ) -> Tensor:
     """sums * (first scale * second scale / result scale), rounded, plus the zero point."""
     scale, zero = node.input(6), node.input(7)
@@ -190,10 +190,10 @@ def _requantize(
     return _round(importer, levels, zero, zero.dtype, _limits(node))
 
 
-def _limits(node: Node) -> tuple[int, int] | None:
+def _limits(node: OnnxNode) -> tuple[int, int] | None:
     """Return the limits of a Clip after it; `fuse_qdq` joins one to a constant scale only."""
     if node.get("clip_low") is None and node.get("clip_high") is None:
         return None
-    to = Parameters(node, 6, 7, "the output")
+    to = ScaleAndZeroPoint(node, 6, 7, "the output")
     low, high = (limit + UNSIGNED * to.unsigned for limit in limits_of(node, to))
     return low, high

@@ -14,25 +14,28 @@ from covp.graph.onnx.converters.quantized import EVERY_BYTE, MICROSOFT, ROUNDING
 from covp.graph.onnx.converters.reductions import reduced_axes, stated_axes
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.onnx.proto_graph import OWN_DOMAIN
 from covp.graph.onnx.quantized_values import (
-    Parameters,
+    ScaleAndZeroPoint,
     activation_of,
     as_int8,
     finish,
     is_fused,
     limits_of,
 )
-from covp.graph.onnx.quantized_windows import Windows, from_image, to_image
+from covp.graph.onnx.quantized_windows import NodeWindows, from_image, to_image
 from covp.graph.ops.definition import ieee
 from covp.graph.ops.half_even import UNSIGNED
 
 
 @register("QLinearAdd", "QLinearMul", domain=MICROSOFT)
-def _binary(node: Node, importer: Importer) -> Tensor:
-    first, second = Parameters(node, 1, 2, "input 0"), Parameters(node, 4, 5, "input 1", 3)
-    to = Parameters(node, 6, 7, "the output")
+def _binary(node: OnnxNode, importer: Importer) -> Tensor:
+    first, second = (
+        ScaleAndZeroPoint(node, 1, 2, "input 0"),
+        ScaleAndZeroPoint(node, 4, 5, "input 1", 3),
+    )
+    to = ScaleAndZeroPoint(node, 6, 7, "the output")
     activation, limits = activation_of(node, to)
     result = importer.add(
         "ADD" if node.kind == "QLinearAdd" else "MUL",
@@ -45,7 +48,7 @@ def _binary(node: Node, importer: Importer) -> Tensor:
     return finish(importer, result, to, limits)
 
 
-def _rounding(node: Node, to: Parameters, columns: bool = False) -> Rounding:
+def _rounding(node: OnnxNode, to: ScaleAndZeroPoint, columns: bool = False) -> Rounding:
     """Return the rounding of a function that adds the zero point or leaves it to QuantizeLinear."""
     if not is_fused(node, to):
         return replace(ROUNDING, unfused=True, by_columns=columns)
@@ -53,12 +56,12 @@ def _rounding(node: Node, to: Parameters, columns: bool = False) -> Rounding:
 
 
 @register("QLinearAveragePool", domain=MICROSOFT)
-def _average(node: Node, importer: Importer) -> Tensor:
-    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+def _average(node: OnnxNode, importer: Importer) -> Tensor:
+    of, to = ScaleAndZeroPoint(node, 1, 2, "the input"), ScaleAndZeroPoint(node, 3, 4, "the output")
     source = as_int8(importer, node.input(0), of)
     if node.get("channels_last", 0):
         raise ModelError("channels_last is not supported; leave it to the runtime")
-    windows = Windows(node, source.shape[2:])
+    windows = NodeWindows(node, source.shape[2:])
     if windows.dilation != (1, 1):
         raise ModelError("dilations of an average pool are not supported")
     image, padding = to_image(importer, source), windows.padding
@@ -86,8 +89,8 @@ def _average(node: Node, importer: Importer) -> Tensor:
 
 
 @register("QLinearGlobalAveragePool", domain=MICROSOFT)
-def _global_average(node: Node, importer: Importer) -> Tensor:
-    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+def _global_average(node: OnnxNode, importer: Importer) -> Tensor:
+    of, to = ScaleAndZeroPoint(node, 1, 2, "the input"), ScaleAndZeroPoint(node, 3, 4, "the output")
     source = as_int8(importer, node.input(0), of)
     if node.get("channels_last", 0):
         raise ModelError("channels_last is not supported; leave it to the runtime")
@@ -104,8 +107,8 @@ def _global_average(node: Node, importer: Importer) -> Tensor:
 
 
 @register("ReduceMean", "ReduceSum", domain=OWN_DOMAIN)
-def _reduction(node: Node, importer: Importer) -> Tensor:
-    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+def _reduction(node: OnnxNode, importer: Importer) -> Tensor:
+    of, to = ScaleAndZeroPoint(node, 1, 2, "the input"), ScaleAndZeroPoint(node, 3, 4, "the output")
     source = as_int8(importer, node.input(0), of)
     axes = reduced_axes(stated_axes(node, 5), len(source.shape))
     result = importer.add(
@@ -120,8 +123,8 @@ def _reduction(node: Node, importer: Importer) -> Tensor:
 
 
 @register("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
-def _unary(node: Node, importer: Importer) -> Tensor:
-    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+def _unary(node: OnnxNode, importer: Importer) -> Tensor:
+    of, to = ScaleAndZeroPoint(node, 1, 2, "the input"), ScaleAndZeroPoint(node, 3, 4, "the output")
     x = dequantize(EVERY_BYTE, *of.one)
     if node.kind == "QLinearSigmoid":
         with ieee():
@@ -132,8 +135,8 @@ def _unary(node: Node, importer: Importer) -> Tensor:
 
 
 @register("QLinearSoftmax", domain=MICROSOFT)
-def _softmax(node: Node, importer: Importer) -> Tensor:
-    of, to = Parameters(node, 1, 2, "the input"), Parameters(node, 3, 4, "the output")
+def _softmax(node: OnnxNode, importer: Importer) -> Tensor:
+    of, to = ScaleAndZeroPoint(node, 1, 2, "the input"), ScaleAndZeroPoint(node, 3, 4, "the output")
     source = as_int8(importer, node.input(0), of)
     old = node.get("opset", 13) < 13
     rank = len(source.shape)
@@ -155,11 +158,11 @@ def _softmax(node: Node, importer: Importer) -> Tensor:
 
 
 @register("QLinearConcat", domain=MICROSOFT)
-def _concat(node: Node, importer: Importer) -> Tensor:
-    to = Parameters(node, 0, 1, "the output", like=2)
+def _concat(node: OnnxNode, importer: Importer) -> Tensor:
+    to = ScaleAndZeroPoint(node, 0, 1, "the output", like=2)
     parts = []
     for position in range(2, len(node.inputs), 3):
-        of = Parameters(node, position + 1, position + 2, f"input {position // 3}", position)
+        of = ScaleAndZeroPoint(node, position + 1, position + 2, f"input {position // 3}", position)
         parts.append(as_int8(importer, node.input(position), of))
     axis = int(node.get("axis", 1)) % len(parts[0].shape)
     result = importer.add(

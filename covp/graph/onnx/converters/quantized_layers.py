@@ -17,30 +17,30 @@ from covp.graph.onnx.converters.quantized_at_run_time import (
 )
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.onnx.quantized_values import (
-    Parameters,
+    ScaleAndZeroPoint,
     activation_of,
     as_int8,
     finish,
     limits_of,
 )
-from covp.graph.onnx.quantized_windows import Windows, filters, from_image, to_image
+from covp.graph.onnx.quantized_windows import NodeWindows, filters, from_image, to_image
 from covp.graph.ops.half_even import UNSIGNED
 from covp.graph.ops.matmul import BatchMatMul
 
 
 @register("QLinearConv")
-def _conv(node: Node, importer: Importer) -> Tensor:
+def _conv(node: OnnxNode, importer: Importer) -> Tensor:
     if not all_constant(node, *range(1, 9)):
         return conv_by_definition(node, importer)
-    of, by, to = (Parameters(node, *positions) for positions in _OPERANDS)
+    of, by, to = (ScaleAndZeroPoint(node, *positions) for positions in _OPERANDS)
     weights = _subtract_zero_point(node, 3, by, axis=0)
     source = as_int8(importer, node.input(0), of)
     rank, groups = len(source.shape), node.get("group", 1)
     if weights.ndim != rank or source.shape[1] != weights.shape[1] * groups:
         raise ModelError(f"shapes {source.shape} and {weights.shape} with {groups} groups")
-    windows = Windows(node, source.shape[2:], weights.shape[2:])
+    windows = NodeWindows(node, source.shape[2:], weights.shape[2:])
     image = to_image(importer, source)
     if rank == 3:
         weights = weights[:, :, None]
@@ -72,22 +72,22 @@ _OPERANDS = ((1, 2, "the input"), (4, 5, "the weights", 3), (6, 7, "the output")
 
 
 @register("QLinearMatMul")
-def _matmul(node: Node, importer: Importer) -> Tensor:
+def _matmul(node: OnnxNode, importer: Importer) -> Tensor:
     if not all_constant(node, *range(1, 8)) or len(node.input(3).shape) != 2:
         return _matmul_at_run_time(node, importer)
-    of, by, to = (Parameters(node, *positions) for positions in _OPERANDS)
+    of, by, to = (ScaleAndZeroPoint(node, *positions) for positions in _OPERANDS)
     weights = np.swapaxes(_subtract_zero_point(node, 3, by, axis=-1), -1, -2)
     return _product(node, importer, as_int8(importer, node.input(0), of), weights, None, by, to)
 
 
-def _matmul_at_run_time(node: Node, importer: Importer) -> Tensor:
+def _matmul_at_run_time(node: OnnxNode, importer: Importer) -> Tensor:
     """BATCH_MATMUL, where one constant scale and zero point belong to each matrix."""
     scales = (1, 2, 4, 5, 6, 7)
     known = all_constant(node, *scales) and all(node.input(i).size == 1 for i in scales)
     matrices = all(len(node.input(i).shape) > 1 for i in (0, 3))
     if not known or not matrices:
         return matmul_by_definition(node, importer)
-    of, by, to = (Parameters(node, *positions) for positions in _OPERANDS)
+    of, by, to = (ScaleAndZeroPoint(node, *positions) for positions in _OPERANDS)
     result = importer.add(
         "BATCH_MATMUL",
         as_int8(importer, node.input(0), of),
@@ -100,9 +100,12 @@ def _matmul_at_run_time(node: Node, importer: Importer) -> Tensor:
 
 
 @register("QGemm", domain=MICROSOFT)
-def _gemm(node: Node, importer: Importer) -> Tensor:
-    of, by = Parameters(node, 1, 2, "the input"), Parameters(node, 4, 5, "the weights", 3)
-    to = Parameters(node, 7, 8, "the output")
+def _gemm(node: OnnxNode, importer: Importer) -> Tensor:
+    of, by = (
+        ScaleAndZeroPoint(node, 1, 2, "the input"),
+        ScaleAndZeroPoint(node, 4, 5, "the weights", 3),
+    )
+    to = ScaleAndZeroPoint(node, 7, 8, "the output")
     swapped = bool(node.get("transB", 0))
     weights = _subtract_zero_point(node, 3, by, axis=0 if swapped else 1)
     source = as_int8(importer, node.input(0), of)
@@ -118,13 +121,13 @@ def _gemm(node: Node, importer: Importer) -> Tensor:
 
 
 def _product(
-    node: Node,
+    node: OnnxNode,
     importer: Importer,
     source: Tensor,
     rows: NDArray[np.int16],
     bias: Tensor | None,
-    by: Parameters,
-    to: Parameters,
+    by: ScaleAndZeroPoint,
+    to: ScaleAndZeroPoint,
 ) -> Tensor:
     """FULLY_CONNECTED with weights (outputs, depth)."""
     activation, limits = activation_of(node, to)
@@ -140,7 +143,9 @@ def _product(
     return finish(importer, result, to, limits)
 
 
-def _subtract_zero_point(node: Node, position: int, by: Parameters, axis: int) -> NDArray[np.int16]:
+def _subtract_zero_point(
+    node: OnnxNode, position: int, by: ScaleAndZeroPoint, axis: int
+) -> NDArray[np.int16]:
     """Return the weights less their zero points."""
     weights = node.constant(position, "the weights")
     if weights.dtype.itemsize != 1:
@@ -156,7 +161,7 @@ def _subtract_zero_point(node: Node, position: int, by: Parameters, axis: int) -
 
 
 def _weights(
-    node: Node, importer: Importer, data: NDArray[np.int16], by: Parameters, axis: int
+    node: OnnxNode, importer: Importer, data: NDArray[np.int16], by: ScaleAndZeroPoint, axis: int
 ) -> Tensor:
     """Return the int8 tensor, with a zero point only if int8 cannot hold the weights without."""
     several = by.scale.size > 1

@@ -8,7 +8,7 @@ from covp.errors import ModelError, near_misses
 from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.ops.recurrent import FUNCTIONS, Activation, Recurrent
 
 _DEFAULTS = {"RNN": ("Tanh",), "GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
@@ -30,7 +30,7 @@ _PARAMETERS: dict[str, tuple[float, ...]] = {
 
 
 @register("RNN", "GRU", "LSTM")
-def _recurrent(node: Node, importer: Importer) -> Sequence[Tensor | None]:
+def _recurrent(node: OnnxNode, importer: Importer) -> Sequence[Tensor | None]:
     directions = {"forward": 1, "reverse": 1, "bidirectional": 2}
     direction = str(node.get("direction", "forward"))
     if direction not in directions:
@@ -64,7 +64,7 @@ def _recurrent(node: Node, importer: Importer) -> Sequence[Tensor | None]:
     return [found.get(name) for name in names[: len(node.outputs)]]
 
 
-def _hidden_size(node: Node) -> int:
+def _hidden_size(node: OnnxNode) -> int:
     """Return the attribute, or what R says: its last axis."""
     shape = node.input(2).shape
     size = node.get("hidden_size", shape[-1] if shape else 0)
@@ -73,7 +73,7 @@ def _hidden_size(node: Node) -> int:
     return int(size)
 
 
-def _activations(node: Node, directions: int) -> tuple[tuple[Activation, ...], ...]:
+def _activations(node: OnnxNode, directions: int) -> tuple[tuple[Activation, ...], ...]:
     """Return f, g and h of each direction; those with alphas and betas consume them."""
     each = FUNCTIONS[node.kind]
     names = [

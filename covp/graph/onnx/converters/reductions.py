@@ -9,7 +9,7 @@ from covp.graph.attributes import Mean
 from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.ops.along_axis import ArgMax, Cumulative
 from covp.graph.ops.reduction import SAME_SCALE
 
@@ -35,7 +35,7 @@ def axis_of(value: int, rank: int) -> int:
 
 
 @register(*_KINDS)
-def _reduce(node: Node, importer: Importer) -> Tensor:
+def _reduce(node: OnnxNode, importer: Importer) -> Tensor:
     source, keep, kind = node.input(0), bool(node.get("keepdims", 1)), _KINDS[node.kind]
     scaled = source.quantization if kind in SAME_SCALE else None
     rank, axes_input = len(source.shape), node.optional(1)
@@ -53,7 +53,7 @@ def _reduce(node: Node, importer: Importer) -> Tensor:
     return importer.add(kind, source, attributes=how, quantization=scaled)
 
 
-def stated_axes(node: Node, position: int) -> list[int]:
+def stated_axes(node: OnnxNode, position: int) -> list[int]:
     """Return the axes that a reduction states, by attribute or constant input; none: all."""
     given = node.optional(position)
     empty = given is not None and not given.size
@@ -65,14 +65,14 @@ def reduced_axes(axes: list[int], rank: int) -> tuple[int, ...]:
     return tuple(sorted({axis_of(axis, rank) for axis in axes or range(rank)}))
 
 
-def _of_one_element(node: Node, importer: Importer) -> Tensor:
+def _of_one_element(node: OnnxNode, importer: Importer) -> Tensor:
     """Each element is reduced alone: what remains is the function of one element."""
     axes = Mean((), True)
     return importer.add(_KINDS[node.kind], node.input(0), attributes=axes)
 
 
 @register("ArgMax", "ArgMin")
-def _arg_max(node: Node, importer: Importer) -> Tensor:
+def _arg_max(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     how = ArgMax(
         axis_of(node.get("axis", 0), len(source.shape)),
@@ -84,7 +84,7 @@ def _arg_max(node: Node, importer: Importer) -> Tensor:
 
 
 @register("CumSum", "CumProd")
-def _cumulative(node: Node, importer: Importer) -> Tensor:
+def _cumulative(node: OnnxNode, importer: Importer) -> Tensor:
     source, axis = node.input(0), node.input(1)
     flags = bool(node.get("exclusive", 0)), bool(node.get("reverse", 0))
     if not axis.constant:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from covp.errors import ModelError
 from covp.graph.graph import Tensor
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 
-Converter = Callable[[Node, Importer], Tensor | Sequence[Tensor | None]]
+Converter = Callable[[OnnxNode, Importer], Tensor | Sequence[Tensor | None]]
 """Adds what a node computes to the importer; returns its output, or all of its outputs (None for
 one that the node does not want)."""
 
@@ -31,7 +31,7 @@ def register(*kinds: str, domain: str = "") -> Callable[[Converter], Converter]:
 _DYNAMIC = ("Compress", "NonMaxSuppression", "NonZero", "Unique")
 
 
-def unknown_operator(node: Node) -> ModelError:
+def unknown_operator(node: OnnxNode) -> ModelError:
     """Return the error of an operator that has neither a converter nor a body."""
     name = f"{node.domain}::{node.kind}" if node.domain else node.kind
     text = f"operator {name} of opset {node.opset} is not supported; "

@@ -13,7 +13,7 @@ from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.moves import axis_of
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.ops.gather import Gather
 from covp.graph.ops.interpolate import (
     Coordinates,
@@ -41,7 +41,7 @@ class _Wanted:
 
 
 @register("Resize", "Upsample")
-def _resize(node: Node, importer: Importer) -> Tensor:
+def _resize(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
     wanted = _find_wanted(node, importer)
     mode: Any = node.get("mode", "nearest")
@@ -91,7 +91,7 @@ def _check(rule: ResizeTaps) -> None:
         raise ModelError("tf_crop_and_resize of the nearest elements is not supported; use linear")
 
 
-def _find_wanted(node: Node, importer: Importer) -> _Wanted:
+def _find_wanted(node: OnnxNode, importer: Importer) -> _Wanted:
     source = node.input(0)
     rank = len(source.shape)
     axes = tuple(axis_of(axis, rank) for axis in node.get("axes", range(rank)))
@@ -133,7 +133,7 @@ def _find_wanted(node: Node, importer: Importer) -> _Wanted:
     return _Wanted(wanted, roi, axes, tuple(extents))
 
 
-def _nonempty(node: Node, position: int) -> Tensor | None:
+def _nonempty(node: OnnxNode, position: int) -> Tensor | None:
     """Return an input that has values; older exporters write empty ones for none."""
     tensor = node.optional(position)
     return tensor if tensor is not None and tensor.size else None

@@ -12,13 +12,13 @@ from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.reductions import axis_of
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.ops.along_axis import TopK
 from covp.graph.ops.matmul import BatchMatMul
 
 
 @register("TopK")
-def _top_k(node: Node, importer: Importer) -> list[Tensor]:
+def _top_k(node: OnnxNode, importer: Importer) -> list[Tensor]:
     """Sorted, whether the node asks for it or not."""
     source = node.input(0)
     axis = axis_of(node.get("axis", -1), len(source.shape))
@@ -40,7 +40,7 @@ def _top_k(node: Node, importer: Importer) -> list[Tensor]:
 
 
 @register("Einsum")
-def _einsum(node: Node, importer: Importer) -> Tensor:
+def _einsum(node: OnnxNode, importer: Importer) -> Tensor:
     """Operands are joined two by two; an axis is summed as soon as no other needs it."""
     text = "".join(str(node.get("equation", "")).split())
     left, arrow, result = text.partition("->")

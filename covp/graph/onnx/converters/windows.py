@@ -13,7 +13,7 @@ from covp.graph.attributes import Conv2D, DepthwiseConv2D, Padding, Pair
 from covp.graph.graph import Tensor
 from covp.graph.onnx.converters.registry import register
 from covp.graph.onnx.importer import MOST_BYTES, Importer
-from covp.graph.onnx.node import Node
+from covp.graph.onnx.node import OnnxNode
 from covp.graph.onnx.values import check_size
 from covp.graph.ops.windows import ConvND, TransposeConv
 
@@ -36,7 +36,7 @@ class Geometry:
 
 
 def geometry(
-    node: Node, space: Sequence[int], kernel: Sequence[int], crops: bool = False
+    node: OnnxNode, space: Sequence[int], kernel: Sequence[int], crops: bool = False
 ) -> Geometry:
     """Return the window; SAME paddings as the ONNX specification of auto_pad computes them.
 
@@ -82,7 +82,7 @@ def split_padding(total: int, auto: str) -> Pair:
     return before, total - before
 
 
-def _per_axis(node: Node, name: str, rank: int) -> tuple[int, ...]:
+def _per_axis(node: OnnxNode, name: str, rank: int) -> tuple[int, ...]:
     values = tuple(node.get(name, [1] * rank))
     if len(values) != rank or min(values, default=1) < 1 or max(values, default=1) >= 2**31:
         raise ModelError(f"{name} {list(values)} do not fit {rank} axes")
@@ -106,7 +106,7 @@ def channels_first(importer: Importer, image: Tensor) -> Tensor:
 
 
 @register("Conv")
-def _conv(node: Node, importer: Importer) -> Tensor:
+def _conv(node: OnnxNode, importer: Importer) -> Tensor:
     source, weights, bias = node.input(0), node.input(1), node.optional(2)
     g = geometry(node, source.shape[2:], node.get("kernel_shape", weights.shape[2:]))
     groups, channels = node.get("group", 1), source.shape[1]
@@ -162,7 +162,7 @@ def _pair(values: tuple[int, ...]) -> Pair:
 
 
 @register("ConvTranspose")
-def _conv_transpose(node: Node, importer: Importer) -> Tensor:
+def _conv_transpose(node: OnnxNode, importer: Importer) -> Tensor:
     source, weights, bias = node.input(0), node.input(1), node.optional(2)
     space, kernel = source.shape[2:], weights.shape[2:]
     rank, groups = len(space), node.get("group", 1)
@@ -182,7 +182,7 @@ def _conv_transpose(node: Node, importer: Importer) -> Tensor:
 
 
 def _transposed_size(
-    node: Node,
+    node: OnnxNode,
     space: Sequence[int],
     kernel: Sequence[int],
     stride: Sequence[int],
