@@ -128,7 +128,7 @@ class Runner(Closing):
         if self.build.program.states:
             self._module.reset(sample.states)
         start = time.perf_counter()
-        with self._recording() as recording, self._timeline() as timeline:
+        with self._record_wave() as recording, self._timeline() as timeline:
             result = self._module.run(*sample.inputs)
         elapsed = time.perf_counter() - start
         outputs = tuple(result) if isinstance(result, list) else (result,)
@@ -157,7 +157,7 @@ class Runner(Closing):
             timeline=timeline.log if timeline else None,
         )
 
-    def _recording(self) -> AbstractContextManager[Any]:
+    def _record_wave(self) -> AbstractContextManager[Any]:
         """Record the waveform that is wanted."""
         waves, wave = self.session.device.abilities.waves, self.wanted.wave
         if wave is None or waves is None:

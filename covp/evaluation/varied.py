@@ -56,10 +56,10 @@ def varied(
                 f"no owner {owner!r} is here:",
                 hint=near_misses(owner, known),
             )
-    return changed, [_changed(unit, own.get(unit.name, {})) for unit in units]
+    return changed, [_change_unit(unit, own.get(unit.name, {})) for unit in units]
 
 
-def _changed(unit: AcceleratorBackend, values: Mapping[str, Value]) -> AcceleratorBackend:
+def _change_unit(unit: AcceleratorBackend, values: Mapping[str, Value]) -> AcceleratorBackend:
     if not values:
         return unit
     other = type(unit)({**unit.values, **values})
@@ -87,7 +87,7 @@ def _with(platform: Platform, name: str, key: str, value: Value) -> Platform:
             f"{name}: no such value of platform {platform.name}:",
             hint=near_misses(key, [*_OWN, *of_regions]),
         )
-    return _checked(changed, f"{name}={value}")
+    return _check_platform(changed, f"{name}={value}")
 
 
 def _region(region: Region, name: str, key: str, value: Any) -> Region:
@@ -101,7 +101,7 @@ def _region(region: Region, name: str, key: str, value: Any) -> Region:
     return msgspec.structs.replace(region, **{first: value})
 
 
-def _checked(platform: Platform, where: str) -> Platform:
+def _check_platform(platform: Platform, where: str) -> Platform:
     """A platform that is as a file could state it. Raises PlatformError."""
     try:
         checked = msgspec.convert(msgspec.to_builtins(platform), Platform)

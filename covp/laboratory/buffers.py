@@ -210,7 +210,7 @@ class CallMemory:
         if plan is None or plan.gaps is not self._ram.gaps():
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
-            plan = self._plans[key] = self._planned(buffers)
+            plan = self._plans[key] = self._plan(buffers)
         for buffer, address in zip(buffers, plan.addresses, strict=True):
             buffer.place(address)
             if sanitizer is not None:
@@ -233,7 +233,7 @@ class CallMemory:
                 sanitizer.freed(buffer.address)
             buffer.place(None)
 
-    def _planned(self, buffers: Sequence[Buffer]) -> _Plan:
+    def _plan(self, buffers: Sequence[Buffer]) -> _Plan:
         """Plan the addresses, as the session's allocator places the buffers one by one."""
         ram, blocks = self._ram, list[Block]()
         try:

@@ -212,7 +212,7 @@ class InterruptBench:
 
         with suppress(_Found, DeviceFault):
             self.call(look)
-        named = [_named(self.device.board.symbols.locate(place)) for place in places]
+        named = [_name_place(self.device.board.symbols.locate(place)) for place in places]
         at = f"an interrupt after {boundary} instruction{'s' if boundary != 1 else ''}"
         if boundary and len(named) == 2:
             return f"{at}, between {named[0]} and {named[1]}"
@@ -223,6 +223,6 @@ class _Found(BaseException):
     """Ends a call whose rest is not of interest."""
 
 
-def _named(place: tuple[str | None, str | None]) -> str:
+def _name_place(place: tuple[str | None, str | None]) -> str:
     symbol, source = place
     return f"{symbol or '?'} ({source})" if source else symbol or "?"

@@ -52,7 +52,7 @@ def function_slices(log: TimelineLog, windows: Sequence[Window]) -> list[Slice]:
     return [
         _slice(log, frame)
         for window in known
-        for frame in _frames(_clipped(stretches, window), window)
+        for frame in _frames(_clip(stretches, window), window)
         if frame.start < frame.end
     ]
 
@@ -66,7 +66,7 @@ def _stretches(log: TimelineLog, end: int) -> Iterator[_Stretch]:
         yield _Stretch(number, kind == CALL, cycle, end, short_cycles, short_calls)
 
 
-def _clipped(stretches: Iterable[_Stretch], window: Window) -> Iterator[_Stretch]:
+def _clip(stretches: Iterable[_Stretch], window: Window) -> Iterator[_Stretch]:
     for stretch in stretches:
         part = window.clip(stretch.start, stretch.end)
         if part is None:

@@ -53,7 +53,7 @@ class Bench(Closing):
         self.name = f"{Target(program.platform.name, device)} {toolchain}"
         self.session = Session(program.platform, device, toolchain, strict=True)
         try:
-            self._module = self._loaded(only)
+            self._module = self._load(only)
             self._symbols = self._module.image.elf.symbols
             self.arena = self._module.address(program.arena_symbol)
             if program.startup_function in self._symbols:
@@ -64,7 +64,7 @@ class Bench(Closing):
             self.session.close()
             raise
 
-    def _loaded(self, only: int | None) -> Module:
+    def _load(self, only: int | None) -> Module:
         """Load all of the program, or the files of one layer and its accelerators."""
         if only is None:
             return self.session.load(self.program, hosted=True)

@@ -172,7 +172,7 @@ def describe_store(
     return Cause(
         kind,
         Spot.of(first, bench.program),
-        made=_first_with(before, _signed(trace.stores[store])),
+        made=_first_with(before, _signed_value(trace.stores[store])),
         call_stack=stack,
         accelerator="" if target == "cpu" else target,
         steps=before[-STEPS:],
@@ -208,10 +208,10 @@ def _steps(trial: Trial, number: int) -> tuple[Step, ...]:
         spot = Spot.of(bench.place(int(store["pc"])), bench.program)
         if steps and steps[-1].spot == spot:
             steps.pop()
-        steps.append(Step(spot, _signed(store)))
+        steps.append(Step(spot, _signed_value(store)))
     return tuple(steps)
 
 
-def _signed(store: Any) -> int:
+def _signed_value(store: Any) -> int:
     bits, value = 8 * int(store["size"]), int(store["value"])
     return value - (1 << bits) if value >> bits - 1 else value

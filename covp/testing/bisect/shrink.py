@@ -98,7 +98,7 @@ def _still_wrong(trial: Trial) -> Trial | None:
         if trial.kind == "fault":
             trial.bench.run(trial.position, trial.image)
             return None
-        wanted = _wanted(trial)
+        wanted = _find_target(trial)
         if wanted is None or not trial.law(trial.got(), wanted).size:
             return None
     except (DeviceFault, AcceleratorError) as error:
@@ -107,7 +107,7 @@ def _still_wrong(trial: Trial) -> Trial | None:
     return replace(trial, wanted=wanted)
 
 
-def _wanted(trial: Trial) -> Array | None:
+def _find_target(trial: Trial) -> Array | None:
     """Return the tensor as the other build or the reference has it, if it is written."""
     if trial.kind == "overwritten tensor":
         return trial.values[trial.tensor]

@@ -76,12 +76,12 @@ def _step(bench: Driven, memory: LayerMemory, step: Step) -> None:
 def _call(bench: Driven, memory: LayerMemory, step: CCall, function: str) -> None:
     arguments = memory.render(step)
     memory.store()
-    with _watched(bench, memory):
+    with _watch_stores(bench, memory):
         bench.call(function, arguments)
 
 
 @contextmanager
-def _watched(bench: Driven, memory: LayerMemory) -> Iterator[None]:
+def _watch_stores(bench: Driven, memory: LayerMemory) -> Iterator[None]:
     """Compare the unit's stores with what the layer may write."""
     watch = bench.watch
     if watch is None:
@@ -101,7 +101,7 @@ def _in_halves(bench: Driven, memory: LayerMemory, step: CCall, begin: str, end:
         bench.watch.demand_complete(begin)
     memory.scribble()
     bench.scribble()
-    with _watched(bench, memory):
+    with _watch_stores(bench, memory):
         bench.call(end, ())
 
 

@@ -116,9 +116,9 @@ class UnitWatch(Observer):
     def store(self, master: str, address: int, data: NDArray[np.uint8]) -> None:
         """See `Observer`."""
         if master == self.unit.name:
-            self._stored(address, data.size, data)
+            self._note_store(address, data.size, data)
 
-    def _stored(self, address: int, size: int, data: NDArray[np.uint8]) -> None:
+    def _note_store(self, address: int, size: int, data: NDArray[np.uint8]) -> None:
         self._demand_own(address, size)
         job = self._now_ending
         if job is None:

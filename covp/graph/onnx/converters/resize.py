@@ -43,7 +43,7 @@ class _Wanted:
 @register("Resize", "Upsample")
 def _resize(node: Node, importer: Importer) -> Tensor:
     source = node.input(0)
-    wanted = _find_wanted(node, importer)
+    wanted = _read_inputs(node, importer)
     mode: Any = node.get("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
     if mode not in ("nearest", "linear", "cubic"):
@@ -91,7 +91,7 @@ def _check(rule: ResizeTaps) -> None:
         raise ModelError("tf_crop_and_resize of the nearest elements is not supported; use linear")
 
 
-def _find_wanted(node: Node, importer: Importer) -> _Wanted:
+def _read_inputs(node: Node, importer: Importer) -> _Wanted:
     source = node.input(0)
     rank = len(source.shape)
     axes = tuple(axis_of(axis, rank) for axis in node.get("axes", range(rank)))
