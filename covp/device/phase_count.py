@@ -25,7 +25,9 @@ class Moved:
 
     def __add__(self, other: Moved) -> Moved:
         return Moved(
-            self.read + other.read, self.written + other.written, self.fetched + other.fetched
+            self.read + other.read,
+            self.written + other.written,
+            self.fetched + other.fetched,
         )
 
 

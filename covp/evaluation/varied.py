@@ -1,4 +1,4 @@
-"""`varied`: a platform and its accelerators with other values, by the names that sweeps use.
+"""`vary_design`: a platform and its accelerators with other values, by the names that sweeps use.
 
 `gemm.size` is a parameter of the accelerator instance gemm. Names that begin with `platform.`
 change the platform: `platform.clock_hz`, `platform.core`, `platform.timing`, and of a memory
@@ -25,7 +25,7 @@ _OWN = {"clock_hz": "clock_hz", "core": "core_name", "timing": "timing"}
 _OF_REGIONS = ("size", "wait_states", "wait_states.fetch", "wait_states.data")
 
 
-def varied(
+def vary_design(
     platform: Platform | str,
     accelerators: Sequence[str | AcceleratorBackend],
     values: Mapping[str, Value],

@@ -33,7 +33,7 @@ class Baseline:
         self.toolchain = results.toolchain
         for key, by_test in results.tests.items():
             mine = self.tests.setdefault(key, {})
-            mine.update({test: figures.stored() for test, figures in by_test.items()})
+            mine.update({test: figures.stable_figures() for test, figures in by_test.items()})
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def changes(before: Baseline, results: Results, key: KernelKey) -> list[Change]:
     worst: dict[str, Change] = {}
     old_tests = before.tests.get(key, {})
     for test, figures in sorted(results.tests[key].items()):
-        for change in _changes_of(test, old_tests.get(test, {}), figures.stored()):
+        for change in _changes_of(test, old_tests.get(test, {}), figures.stable_figures()):
             known = worst.get(change.figure)
             if known is None or change.percent > known.percent:
                 worst[change.figure] = change
@@ -88,7 +88,7 @@ def other_work(before: Baseline, results: Results, key: KernelKey) -> int:
     """Count the tests of both in which a kernel is called more or less often than before."""
     old = before.tests.get(key, {})
     return sum(
-        old[test].get("calls") != figures.stored().get("calls")
+        old[test].get("calls") != figures.stable_figures().get("calls")
         for test, figures in results.tests[key].items()
         if test in old
     )

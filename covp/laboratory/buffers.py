@@ -214,7 +214,7 @@ class CallMemory:
         for buffer, address in zip(buffers, plan.addresses, strict=True):
             buffer.place(address)
             if sanitizer is not None:
-                sanitizer.placed(address, buffer.nbytes, buffer.name)
+                sanitizer.add_array(address, buffer.nbytes, buffer.name)
         if plan.pads:
             contents = [buffer.content for buffer in buffers]
             parts = [part for pair in zip(contents, plan.pads, strict=True) for part in pair]
@@ -230,7 +230,7 @@ class CallMemory:
         sanitizer = self._session.sanitizer
         for buffer in buffers:
             if sanitizer is not None and buffer.is_placed:
-                sanitizer.freed(buffer.address)
+                sanitizer.remove_array(buffer.address)
             buffer.place(None)
 
     def _plan(self, buffers: Sequence[Buffer]) -> _Plan:

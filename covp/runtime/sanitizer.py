@@ -170,7 +170,7 @@ class Sanitizer:
             self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
             self._freed.append(extent)
 
-    def placed(self, address: int, size: int, name: str) -> None:
+    def add_array(self, address: int, size: int, name: str) -> None:
         """Register memory of an array; calls that are given it may access it."""
         self._live[address] = Extent(address, size, name)
 
@@ -179,7 +179,7 @@ class Sanitizer:
         self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
         self._reserved[extent.address] = extent
 
-    def freed(self, address: int) -> None:
+    def remove_array(self, address: int) -> None:
         """Forbid access to memory of an array that was given back."""
         extent = self._live.pop(address, None)
         if extent is not None:

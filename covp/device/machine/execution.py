@@ -255,7 +255,7 @@ class Execution:
             raise self._faults.misaligned_fault(end.pc)
 
     def _raise_model_error(self, end: RunEnd) -> None:
-        error = self._mmio.take_pending()
+        error = self._mmio.take_error()
         if error is None:
             return
         self._left_at(end.pc)
@@ -265,7 +265,7 @@ class Execution:
 
     def _pass_store(self, end: RunEnd) -> int | None:
         """Go on after a store at which the emulator stopped as an interrupt comes next."""
-        if not self._mmio.take_stored():
+        if not self._mmio.take_store_stop():
             return None
         after = end.pc + self._size(end.pc)
         self._left_at(after)

@@ -215,7 +215,7 @@ class Store(Owned):
         """Return the keys that have a row, with its status, "ok" or "failed"."""
         return {row.key: row.status for row in self.rows(keys)}
 
-    def forget_failed(self, keys: Sequence[str]) -> None:
+    def forget_failures(self, keys: Sequence[str]) -> None:
         """Remove the failed ones among the rows of some keys, so that they are tried again."""
         with self._begin() as connection:
             for part in _parts(keys):

@@ -129,7 +129,7 @@ MOST_POINTS = 2000
 Point = tuple[int, float]
 
 
-def thinned(points: Sequence[Point]) -> tuple[Point, ...]:
+def thin_out(points: Sequence[Point]) -> tuple[Point, ...]:
     """At most `MOST_POINTS`; of several at the same cycle the last."""
     latest = sorted(dict(points).items())
     step = max(1, -(-len(latest) // MOST_POINTS))

@@ -14,7 +14,7 @@ from covp.report.timeline.calls import (
     instruction_points,
     mac_points,
     short_calls,
-    thinned,
+    thin_out,
 )
 from covp.report.timeline.phases import Window
 from covp.report.timeline.tracks import CounterTrack, Slice, Track
@@ -106,4 +106,4 @@ def _within(points: Iterable[Point], inside: Sequence[Window]) -> tuple[Point, .
     given = list(points)
     base = max((value for cycle, value in given if cycle <= start), default=0)
     own = [(cycle, value - base) for cycle, value in given if start < cycle <= end]
-    return thinned([(start, 0), *own]) if own else ()
+    return thin_out([(start, 0), *own]) if own else ()

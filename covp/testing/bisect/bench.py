@@ -102,7 +102,7 @@ class Bench(Closing):
         self._call(layer.wrapper or layer.function, *(self.arena + offset for offset in offsets))
         return self.session.read(self.arena, self.program.arena_bytes)
 
-    def recompiled(self, position: int, *flags: str) -> Bench:
+    def recompile(self, position: int, *flags: str) -> Bench:
         """Compile one of its layers alone for a virtual device, with further options.
 
         Raises:
@@ -131,7 +131,7 @@ class Bench(Closing):
         assert emulator is not None
         return emulator
 
-    def traced(
+    def trace_stores(
         self,
         position: int,
         image: bytes,
@@ -180,10 +180,10 @@ class Bench(Closing):
     def stack_at(
         self, position: int, image: bytes, number: int, everywhere: bool = False
     ) -> tuple[str, ...]:
-        """Return the functions active at a store of `traced`, innermost first.
+        """Return the functions active at a store of `trace_stores`, innermost first.
 
         Args:
-            position, image, everywhere: as for `traced`.
+            position, image, everywhere: as for `trace_stores`.
             number: of the store.
         """
         found: list[tuple[str, ...]] = []
@@ -193,7 +193,7 @@ class Bench(Closing):
             pc = device.core.read_register("pc")
             found.append(device.board.call_stack(pc, device.core.registers(), device.core))
 
-        self.traced(position, image, everywhere, number, on_store)
+        self.trace_stores(position, image, everywhere, number, on_store)
         return found[0] if found else ()
 
     def place(self, pc: int) -> str:

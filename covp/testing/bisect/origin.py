@@ -129,7 +129,7 @@ def origin(trial: Trial, got: NDArray[Any], steps: bool = False) -> Cause:
         steps: the layer is compiled without optimization: tell the assignments, too.
     """
     bench = trial.bench
-    trace = bench.traced(trial.position, trial.image)
+    trace = bench.trace_stores(trial.position, trial.image)
     last = trace.last()
     keys = last[wrong_bytes(trial, got)]
     if (keys >= 0).any():
@@ -197,7 +197,7 @@ def _steps(trial: Trial, number: int) -> tuple[Step, ...]:
         number: of the store among those to the arena.
     """
     bench = trial.bench
-    trace = bench.traced(trial.position, trial.image, everywhere=True)
+    trace = bench.trace_stores(trial.position, trial.image, everywhere=True)
     in_arena = trace.in_arena
     if number >= in_arena.size:  # more stores than are kept
         return ()

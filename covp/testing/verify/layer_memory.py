@@ -176,7 +176,7 @@ class LayerMemory(ArgumentVisitor[int | float]):
         return [(area.base + start, size) for area, start, size in self._written]
 
     @property
-    def near_used(self) -> int:
+    def near_bytes(self) -> int:
         """Bytes of the near memory from its start on that hold buffers."""
         near = self.areas.near
         return near.memory.size if near.top < near.memory.size else near.used

@@ -87,7 +87,7 @@ def _watch_stores(bench: Driven, memory: LayerMemory) -> Iterator[None]:
     if watch is None:
         yield
         return
-    watch.used, watch.writable = memory.near_used, memory.writable
+    watch.used, watch.writable = memory.near_bytes, memory.writable
     try:
         yield
     finally:

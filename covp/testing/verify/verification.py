@@ -23,7 +23,7 @@ from covp.testing.verify.life import CALLS, life
 from covp.testing.verify.printed_test import printed_test, spec_of
 from covp.testing.verify.search import Budget, LayerSearch
 from covp.testing.verify.stages import Stages, Strategies, strategies_of
-from covp.testing.verify.waiting import waiting
+from covp.testing.verify.waiting import check_waiting_times
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _waits(bench: Bench, case: Case | None) -> _Failure | None:
     """Check a layer with jobs of all times, where a unit on the bus has times."""
     if case is None or not isinstance(bench, DriverBench) or bench.watch is None:
         return None
-    wrong = waiting(bench, case)
+    wrong = check_waiting_times(bench, case)
     return None if wrong is None else _Failure(wrong[1], case, cycles=wrong[0])
 
 

@@ -157,7 +157,7 @@ class UnitWatch(Observer):
 
     # -- the clock ----------------------------------------------------------------------------
 
-    def scheduled(self, fire: Callable[[], None]) -> tuple[_Job, Callable[[], None]]:
+    def wrap_callback(self, fire: Callable[[], None]) -> tuple[_Job, Callable[[], None]]:
         """Return a callback to be fired in place of the one that the unit schedules."""
         inherited = [] if self._now_ending is None else self._now_ending.reads
         job = _Job([*inherited, *self._reads], self.memory[: self.used].copy())
@@ -220,7 +220,7 @@ class _WatchedClock(ClockView):
         now = self.now
         real = now + self._watch.time_of(cycle - now)
         self._moved = {cycle: real}
-        job, end = self._watch.scheduled(fire)
+        job, end = self._watch.wrap_callback(fire)
         job.event = super().at(real, end)
         return job.event
 

@@ -69,7 +69,7 @@ class Conv2DCode:
         self.depth = problem.kernel[0] * problem.kernel[1] * problem.in_channels
         self.packed = isinstance(block, PackedBlock)
         self.reads_words = isinstance(block, Block) and block.reads_words
-        widened = isinstance(block, Block) and block.widened and self.element == "int8_t"
+        widened = isinstance(block, Block) and block.is_widened and self.element == "int8_t"
         widen = block.dot.widen if isinstance(block, Block) and widened else ""
         several = self.reads_words or (self.group > 4 and not self.packed)
         aligned = self.depth % self.group == 0 or not several

@@ -195,5 +195,5 @@ def _limits(node: Node) -> tuple[int, int] | None:
     if node.get("clip_low") is None and node.get("clip_high") is None:
         return None
     to = Parameters(node, 6, 7, "the output")
-    low, high = (limit + UNSIGNED * to.unsigned for limit in limits_of(node, to))
+    low, high = (limit + UNSIGNED * to.is_unsigned for limit in limits_of(node, to))
     return low, high

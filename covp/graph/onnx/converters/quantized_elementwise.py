@@ -49,7 +49,7 @@ def _rounding(node: Node, to: Parameters, columns: bool = False) -> Rounding:
     """Return the rounding of a function that adds the zero point or leaves it to QuantizeLinear."""
     if not is_fused(node, to):
         return replace(ROUNDING, unfused=True, by_columns=columns)
-    return replace(ROUNDING, offset=UNSIGNED if to.unsigned else 0)
+    return replace(ROUNDING, offset=UNSIGNED if to.is_unsigned else 0)
 
 
 @register("QLinearAveragePool", domain=MICROSOFT)

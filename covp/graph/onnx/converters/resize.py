@@ -35,7 +35,7 @@ class _Wanted:
     extents: tuple[int, ...]
 
     @property
-    def scaled(self) -> bool:
+    def is_scale(self) -> bool:
         """True if the values are scales; else they are sizes."""
         return self.values.dtype == np.float32
 
@@ -143,7 +143,7 @@ def _known_as_one(wanted: _Wanted, rule: ResizeTaps, position: int) -> bool:
     """Return whether an axis certainly stays as it is."""
     if wanted.roi is not None or rule.policy != "stretch" or wanted.values.data is None:
         return False
-    return not wanted.scaled or float(wanted.values.data.reshape(-1)[position]) == 1.0
+    return not wanted.is_scale or float(wanted.values.data.reshape(-1)[position]) == 1.0
 
 
 def _along(
