@@ -161,7 +161,7 @@ class InterruptBench:
         taken: int | None = None
         first = 0
 
-        def entered(line: int, pc: int) -> None:
+        def note_entry(line: int, pc: int) -> None:
             nonlocal taken
             if taken is None and self.handler.is_line(line):
                 taken = self.device.core.instructions - first
@@ -175,7 +175,7 @@ class InterruptBench:
             self.handler.request()
             span.finish(pc, self._limit)  # at the end it is taken after this
 
-        self.handler.interrupts.on_entry = entered
+        self.handler.interrupts.on_entry = note_entry
         try:
             outcome = self.call(body)
         except (DeviceFault, KernelError) as error:

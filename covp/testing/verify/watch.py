@@ -186,7 +186,7 @@ class UnitWatch(Observer):
     def _watch_start(self, unit: JobUnit) -> None:
         start = unit.start
 
-        def watched(_: int) -> None:
+        def start_and_watch(_: int) -> None:
             self._stored_at_start = False
             self._reads, self._late = [], ""
             busy = unit.get("STATUS", "BUSY")
@@ -196,13 +196,13 @@ class UnitWatch(Observer):
 
         store, names = unit.write_register, {r.offset: r.name for r in unit.registers}
 
-        def stored(offset: int, size: int, value: int) -> None:
+        def store_and_note(offset: int, size: int, value: int) -> None:
             store(offset, size, value)
             if offset >= FIRST_OFFSET and unit.get("STATUS", "BUSY"):
                 self._late = names.get(offset, f"register 0x{offset:x}")
 
-        unit.write_register = stored  # type: ignore[method-assign]
-        unit.start = watched  # type: ignore[method-assign]
+        unit.write_register = store_and_note  # type: ignore[method-assign]
+        unit.start = start_and_watch  # type: ignore[method-assign]
 
 
 class _WatchedClock(ClockView):
