@@ -83,7 +83,7 @@ def infer(runner: Runner, times: int) -> None:
     """Many inferences in one execution, on whatever lies in the arena."""
     module = runner._module
     function = module.program.run_function
-    symbols = module._loaded().elf.symbols
+    symbols = module._demand_image().elf.symbols
     arena = symbols[module.program.arena_symbol].address
     task = word_task(symbols[function].value, (arena,))
     runner.session.queue.run([void_call(function, task) for _ in range(times)])

@@ -22,7 +22,7 @@ import numpy as np
 import yaml
 
 from covp.evaluation import build, run
-from covp.evaluation.varied import varied
+from covp.evaluation.varied import vary_design
 from covp.exploration.retiming import RunTrace, record, retime
 
 MODELS = ("kws", "resnet", "vww", "toycar")
@@ -81,7 +81,7 @@ def compare_exactly(sets: int, models: tuple[str, ...]) -> None:
         trace = record(made)
         for _ in range(share):
             values = drawn(chance, trace)
-            other, backends = varied(platform, units, values)
+            other, backends = vary_design(platform, units, values)
             result = run(
                 build(model, other, backends, allow_slower=True, allow_unused=True), check="none"
             )

@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from covp.building.tune.records import Records, ScheduleTrial, own_folder, pareto_front
-from covp.building.tune.shipped import FOLDER, file_name, read_shipped, write_shipped
+from covp.building.tune.shipped import FOLDER, file_name, read_shipped_trials, write_shipped_trials
 
 
 def fronts(shipped: Path, own: Path) -> dict[str, list[ScheduleTrial]]:
@@ -39,9 +39,9 @@ def main() -> int:
     options = parser.parse_args()
     for name, trials in fronts(FOLDER, own_folder()).items():
         path = FOLDER / name
-        before = len(read_shipped(path)) if path.exists() else 0
+        before = len(read_shipped_trials(path)) if path.exists() else 0
         if not options.dry_run:
-            write_shipped(path, trials)
+            write_shipped_trials(path, trials)
         print(
             f"{name}: {len(trials)} trials of {len({t.layer for t in trials})} layers, was {before}"
         )

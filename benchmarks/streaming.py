@@ -33,7 +33,7 @@ from covp.graph.attributes import (
 )
 from covp.graph.graph import Graph, Tensor
 from covp.graph.ops import macs
-from covp.graph.passes.streaming import as_streaming
+from covp.graph.passes.streaming import make_streaming_graph
 from covp.graph.random_inputs import random_inputs
 from covp.graph.zoo.builder import GraphBuilder
 
@@ -165,7 +165,7 @@ def main() -> int:
     failed = False
     for name, (make, hop) in NETWORKS.items():
         graph = make()
-        stream = as_streaming(graph, hop)
+        stream = make_streaming_graph(graph, hop)
         for platform in wanted.platform or ["cortex-m4", "riscv32"]:
             found = measure(graph, hop, platform, wanted.frames)
             print(

@@ -62,10 +62,10 @@ class CovpError(Exception):
         return self._hint
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.args, vars(self))
+        return _restore_error, (type(self), self.args, vars(self))
 
 
-def _restored(
+def _restore_error(
     kind: type[CovpError], arguments: tuple[Any, ...], state: dict[str, Any]
 ) -> CovpError:
     """An error out of another process, whatever its class is made with."""

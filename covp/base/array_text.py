@@ -28,7 +28,7 @@ def array_text(array: NDArray[Any]) -> str:
     if runs is not None:
         shape = f".reshape({', '.join(map(str, array.shape))})" if array.ndim > 1 else ""
         return f"np.array({runs}, {dtype}){shape}"
-    return f"np.array({_format_nested(array)}, {dtype})"
+    return f"np.array({_format_rows(array)}, {dtype})"
 
 
 def _runs(flat: NDArray[Any]) -> str | None:
@@ -54,10 +54,10 @@ def _uniform(array: NDArray[Any]) -> bool:
     return bool(same.all())
 
 
-def _format_nested(array: NDArray[Any]) -> str:
+def _format_rows(array: NDArray[Any]) -> str:
     if array.ndim == 0:
         return _number(array[()])
-    return "[" + ", ".join(_format_nested(part) for part in array) + "]"
+    return "[" + ", ".join(_format_rows(part) for part in array) + "]"
 
 
 def _number(value: Any) -> str:

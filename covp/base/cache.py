@@ -173,7 +173,7 @@ def retry_in_temporary(work: Callable[[], _T]) -> _T:
         raise _no_place(error) from None
 
 
-def count_damaged() -> None:
+def count_damaged_entry() -> None:
     """Note that one entry was found damaged."""
     path = cache_root() / REPAIRED
     with contextlib.suppress(OSError), open(open_own(path, os.O_WRONLY | os.O_APPEND), "ab") as log:
@@ -246,7 +246,7 @@ def _whole(kind: str, name: str) -> tuple[Path, bytes] | None:
                 with contextlib.suppress(OSError):
                     os.utime(path)  # what is used last is evicted last
             return Path(path), data
-        count_damaged()
+        count_damaged_entry()
     return None
 
 

@@ -50,10 +50,10 @@ def follow_environment() -> None:
             f"{VARIABLE}={text!r:.40}: write 1 (passes), 2 (placement), 3 (memory), 4 (C) or 0"
         )
     for level, name in enumerate(LOGGERS, 1):
-        _set_printing(logging.getLogger(name), level <= int(text or "0"))
+        _switch_output(logging.getLogger(name), level <= int(text or "0"))
 
 
-def _set_printing(logger: logging.Logger, wanted: bool) -> None:
+def _switch_output(logger: logging.Logger, wanted: bool) -> None:
     if wanted == (_handler in logger.handlers):
         return
     if wanted:

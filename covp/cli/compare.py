@@ -51,7 +51,7 @@ def compare(
     """
     timeline_files.demand_places(trace)
     boards = [load_platform(platform) for platform in platforms]
-    samples_and_labels.demand_fitting(data, models, build_options)
+    samples_and_labels.demand_fit(data, models, build_options)
     device = run_options.device
     how: dict[str, Any] = {
         "accelerators": accelerators, "build_options": build_options, "run_options": run_options

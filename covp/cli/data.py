@@ -123,9 +123,7 @@ options = bundle(
 """The options ``--data`` and those that belong to it; the command gets ``data``."""
 
 
-def demand_fitting(
-    data: SampleOptions | None, models: Sequence[str], options: BuildOptions
-) -> None:
+def demand_fit(data: SampleOptions | None, models: Sequence[str], options: BuildOptions) -> None:
     """Raise UsageError if samples or labels do not fit one of the models."""
     if data is not None:
         for model in models:

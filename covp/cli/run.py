@@ -110,7 +110,7 @@ def run(
     (result,) = samples_and_labels.run_data([result], data, model, device)
     warn(line for line in result.warnings if line not in made.program.warnings)
     if as_json:
-        print_json(_explained(result) if explain else result.record())
+        print_json(_document_with_reasons(result) if explain else result.record())
     else:
         print_report(result, profile, verbose, reproduction(model, platform, accelerators, seed))
         if explain:
@@ -129,7 +129,7 @@ def run(
     return 0 if result.matches_reference else 1
 
 
-def _explained(result: Evaluation) -> Run:
+def _document_with_reasons(result: Evaluation) -> Run:
     """Return the document of a run with what the partitioner rejected and considered."""
     refusals = [
         RefusalRecord(

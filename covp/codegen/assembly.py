@@ -154,7 +154,8 @@ def _stated_macs(graph: Graph, split: Partition) -> dict[str, int]:
             found[op.name] = sum(stated.pop(part.name, 0) for part in op.attributes.ops)
     strips = _of_strips(lowered, stated)
     found |= strips
-    stated = {name: count for name, count in stated.items() if name not in _wholes(lowered)}
+    in_strips = _wholes(lowered)
+    stated = {name: count for name, count in stated.items() if name not in in_strips}
     made = {index: name for name, index in left.items() if name not in stated}
     for op in graph.ops:
         if op.name not in left and op.name in stated and op.index in made:

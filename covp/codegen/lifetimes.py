@@ -98,12 +98,12 @@ def live_bytes(tensors: Sequence[ArenaTensor], layers: int) -> list[int]:
         layers: how many the program has.
     """
     return [
-        _covered([(t.offset, t.offset + t.bytes) for t in tensors if t.first <= i <= t.last])
+        _total_length([(t.offset, t.offset + t.bytes) for t in tensors if t.first <= i <= t.last])
         for i in range(layers)
     ]
 
 
-def _covered(stretches: list[tuple[int, int]]) -> int:
+def _total_length(stretches: list[tuple[int, int]]) -> int:
     total, end = 0, 0
     for start, stop in sorted(stretches):
         total += max(0, stop - max(start, end))

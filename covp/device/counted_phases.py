@@ -55,7 +55,7 @@ class CountedPhases:
 
     Attributes:
         totals: instructions and cycles of each phase.
-        spending: see `Counter.spending`; None where totals alone are counted.
+        spending: see `Counter.read_costs`; None where totals alone are counted.
         functions: names of the functions by number; "" of code outside of them.
         traffic: None where it is not counted.
     """
@@ -85,7 +85,7 @@ class CountedPhases:
         traffic = None
         if ledger is not None:
             traffic = CountedTraffic(counter.moved_bytes(), memories, Counts(ledger.bytes_moved))
-        return cls(totals, counter.spending(), functions, traffic)
+        return cls(totals, counter.read_costs(), functions, traffic)
 
     def since(self, earlier: CountedPhases) -> tuple[PhaseCount, ...]:
         """Return the counts since an ``earlier`` moment, by phase."""

@@ -57,7 +57,7 @@ def advice(
         optimize: what its schedules were chosen by.
     """
     found = [*_floats(program, profile), *_dynamic(program, profile), *_ports(program, profile)]
-    found += _emulated(program, profile)
+    found += _advise_on_emulation(program, profile)
     if optimize != "size":
         found += _misses(program, profile, memory)
     return (*sorted(found, key=lambda one: -one.cycles), *_peak(program, memory))
@@ -109,7 +109,7 @@ def _floats(program: Program, profile: Profile) -> Iterator[Advice]:
             return
 
 
-def _emulated(program: Program, profile: Profile) -> Iterator[Advice]:
+def _advise_on_emulation(program: Program, profile: Profile) -> Iterator[Advice]:
     """A network of floats on a core that computes them in software."""
     layers = profile.layers
     ops = {op.name: op for op in (program.lowered or program.graph).ops}

@@ -23,7 +23,7 @@ from covp.errors import UsageError, near_misses
 from covp.evaluation.sample import Sample
 from covp.evaluation.source import SourceCheck
 from covp.graph.equality import differences, relative_error
-from covp.graph.reference import run_changed
+from covp.graph.reference import run_changed_graph
 from covp.runtime.devices import is_fast
 from covp.runtime.hosted_graph import HostedGraph
 from covp.runtime.session import Session
@@ -259,7 +259,9 @@ def lowered_tensors(program: Program, sample: Sample) -> dict[str, NDArray[Any]]
     """
     if program.lowered is None:
         return {}
-    return run_changed(program.lowered, sample.inputs, program.graph, sample.tensors, sample.states)
+    return run_changed_graph(
+        program.lowered, sample.inputs, program.graph, sample.tensors, sample.states
+    )
 
 
 def output_check(

@@ -119,11 +119,13 @@ class Placing:
         """Why not, in a few words for a table, such as "ram 2,584 B too small"; None if it fits."""
         if self.trial.result is not None:
             return self.budget.excess(self.trial.result)
-        each = (f"{kind} {size:,} B too small" for kind, size in (self.lacking or {}).items())
+        each = (
+            f"{kind} {size:,} B too small" for kind, size in (self.missing_memory or {}).items()
+        )
         return next(each, "cannot run")
 
     @property
-    def lacking(self) -> dict[str, int] | None:
+    def missing_memory(self) -> dict[str, int] | None:
         """The kind of memory that is too small, with the bytes that lack; None for no memory."""
         error = self.trial.error
         if not isinstance(error, CapacityError) or error.kind is None:
@@ -146,7 +148,7 @@ class Placing:
             platform=self.trial.platform.name,
             fits=self.fits,
             reason=self.reason,
-            too_small=self.lacking,
+            too_small=self.missing_memory,
             optimize=self.optimize,
             instructions=result.profile.instructions if result else None,
             cycles=result.profile.cycles if result else None,

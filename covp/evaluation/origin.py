@@ -58,7 +58,7 @@ def origin(made: Build, sample: Sample, compiler: str, device: str, check: Check
         ),
         compiler=OriginCompiler(version=compiler, flags=[*flags, *made.program.flags]),
         schedules_sha256=_digest(json.dumps(schedules).encode()),
-        build=_stated(made.options),
+        build=_unusual_options(made.options),
         run=OriginRun(
             device=device,
             # beside the layers, the source is compared by default alone
@@ -69,7 +69,7 @@ def origin(made: Build, sample: Sample, compiler: str, device: str, check: Check
     )
 
 
-def _stated(options: BuildOptions) -> dict[str, Any]:
+def _unusual_options(options: BuildOptions) -> dict[str, Any]:
     """The options that are not the usual ones, as JSON."""
     given, usual = msgspec.to_builtins(options), msgspec.to_builtins(DEFAULT_BUILD)
     return {name: value for name, value in given.items() if value != usual[name]}

@@ -47,10 +47,10 @@ def read_results(path: Path) -> list[Run]:
 
 def is_other(first: Run, second: Run) -> bool:
     """Return whether ``first`` and ``second``, runs of one kind, differ in what is compared."""
-    return _compared(first) != _compared(second)
+    return _figures_key(first) != _figures_key(second)
 
 
-def _compared(run: Run) -> tuple[object, ...]:
+def _figures_key(run: Run) -> tuple[object, ...]:
     figures = tuple(figure(run) for figure in FIGURES.values())
     return run.toolchain, run.matches_reference is not False, figures
 
@@ -145,12 +145,12 @@ def _problems(
         old, new = FIGURES[name](before) if before else None, FIGURES[name](now)
         if old is not None and new is None:
             found.append(f"{name}: the baseline has it, the results do not")
-        elif old is not None and new is not None and _worsening(name, old, new) > threshold:
-            found.append(f"{name}: worse by {_worsening(name, old, new):.1%}")
+        elif old is not None and new is not None and _relative_loss(name, old, new) > threshold:
+            found.append(f"{name}: worse by {_relative_loss(name, old, new):.1%}")
     return tuple(found)
 
 
-def _worsening(name: str, before: float, now: float) -> float:
+def _relative_loss(name: str, before: float, now: float) -> float:
     """Return by how much a figure is worse, as a share; at most 0 where it is not."""
     if name == "offload":
         return before - now

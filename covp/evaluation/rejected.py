@@ -25,10 +25,13 @@ class RejectedLayer:
 
 def rejected_layers(result: Evaluation) -> list[RejectedLayer]:
     """Every rejection of an evaluation, in the order of the layers."""
-    return [RejectedLayer(refusal, _saving(result, refusal)) for refusal in result.program.refusals]
+    return [
+        RejectedLayer(refusal, _estimate_gain(result, refusal))
+        for refusal in result.program.refusals
+    ]
 
 
-def _saving(result: Evaluation, refusal: Refusal) -> int | None:
+def _estimate_gain(result: Evaluation, refusal: Refusal) -> int | None:
     """Cycles of all layers that the rejected match would replace, less the estimate for it."""
     replaced = [
         entry

@@ -1,4 +1,4 @@
-"""`renewed`: a build without the schedules that are slower than the default under this compiler.
+"""`renew_build`: a build without schedules that are slower than the default under this compiler.
 
 A recorded schedule comes with the instructions that it took where it was recorded. Where a layer
 takes clearly more of them here (under another compiler, or after a change of the kernels), or its
@@ -30,7 +30,7 @@ TOLERANCE = 0.02
 From zig 0.17.0 to 0.17.1 layers of MLPerf Tiny took -8 to +0.7 %."""
 
 
-def renewed(result: Evaluation) -> Build | None:
+def renew_build(result: Evaluation) -> Build | None:
     """The build anew, where another schedule than the recorded one turned out to be better.
 
     Args:

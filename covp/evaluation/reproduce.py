@@ -110,7 +110,7 @@ def reproduce(path: Path, inputs: Sequence[NDArray[Any]] = ()) -> tuple[int, lis
         raise UsageError(f"{error}", where=path) from None
     # the time of a device that measures it is another one each time
     is_measured = origin.run.device.partition(":")[0] not in ("virtual", "rtl")
-    return _compared(then, now, ("seconds", "transfers") if is_measured else ())
+    return _compare_values(then, now, ("seconds", "transfers") if is_measured else ())
 
 
 def _again(origin: _Origin, inputs: Sequence[NDArray[Any]]) -> dict[str, Any]:
@@ -131,7 +131,9 @@ def _again(origin: _Origin, inputs: Sequence[NDArray[Any]]) -> dict[str, Any]:
     return document
 
 
-def _compared(then: Any, now: Any, left_out: tuple[str, ...]) -> tuple[int, list[ChangedValue]]:
+def _compare_values(
+    then: Any, now: Any, left_out: tuple[str, ...]
+) -> tuple[int, list[ChangedValue]]:
     before, after = dict(_flat(then, "")), dict(_flat(now, ""))
     # what the present covp does not record, or the former did not, is no difference
     shared = [key for key in before if key in after]

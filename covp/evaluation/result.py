@@ -226,7 +226,7 @@ def _document(run: Evaluation) -> Run:
         cycles=profile.cycles,
         cycles_source=profile.sources.cycles,
         cycles_by_cause=_causes(profile.causes),
-        bytes=_moved(profile.traffic),
+        bytes=_sum_traffic(profile.traffic),
         bytes_by_master=_moved_by_master(profile.traffic),
         seconds=profile.seconds,
         energy_j=energy.joules if energy else None,
@@ -244,7 +244,7 @@ def _document(run: Evaluation) -> Run:
         memory_map=list(_regions(run.memory_map, platform)),
         arena=arena,
         overlap=_overlap(run),
-        streaming=_streaming(build.graph),
+        streaming=_stream_record(build.graph),
         states=[
             StateRecord(
                 name=state.name,
@@ -336,7 +336,7 @@ def _cost(cost: Cost | LayerProfile) -> dict[str, Any]:
         "cycles": cost.cycles,
         "cycles_by_cause": _causes(cost.causes),
         "functions": _functions(cost.functions),
-        "bytes": _moved(cost.traffic),
+        "bytes": _sum_traffic(cost.traffic),
         "bytes_by_master": _moved_by_master(cost.traffic),
     }
 
@@ -353,7 +353,7 @@ def _functions(functions: Sequence[FunctionCount]) -> list[FunctionRecord] | Non
     ] or None
 
 
-def _moved(traffic: Traffic | None) -> dict[str, Moved] | None:
+def _sum_traffic(traffic: Traffic | None) -> dict[str, Moved] | None:
     """Return the bytes of all bus masters together, by memory; None: not counted."""
     if traffic is None:
         return None
@@ -484,7 +484,7 @@ def _overlap(run: Evaluation) -> OverlapRecord | None:
     )
 
 
-def _streaming(graph: Graph) -> StreamRecord | None:
+def _stream_record(graph: Graph) -> StreamRecord | None:
     streaming = graph.streaming
     if streaming is None:
         return None

@@ -37,7 +37,7 @@ from covp.evaluation.check import (
     output_check,
 )
 from covp.evaluation.memory_map import memory_map
-from covp.evaluation.renewed import renewed
+from covp.evaluation.renewed import renew_build
 from covp.evaluation.result import Evaluation
 from covp.evaluation.sample import Sample
 from covp.evaluation.source import check_source, extreme_samples
@@ -128,7 +128,7 @@ class Runner(Closing):
         if self.build.program.states:
             self._module.reset(sample.states)
         start = time.perf_counter()
-        with self._recording() as recording, self._timeline() as timeline:
+        with self._record_wave() as recording, self._timeline() as timeline:
             result = self._module.run(*sample.inputs)
         elapsed = time.perf_counter() - start
         outputs = tuple(result) if isinstance(result, list) else (result,)
@@ -157,7 +157,7 @@ class Runner(Closing):
             timeline=timeline.log if timeline else None,
         )
 
-    def _recording(self) -> AbstractContextManager[Any]:
+    def _record_wave(self) -> AbstractContextManager[Any]:
         """Record the waveform that is wanted."""
         waves, wave = self.session.device.abilities.waves, self.wanted.wave
         if wave is None or waves is None:
@@ -204,7 +204,7 @@ def run(
     level = level_of(options)
     sample = sample or Sample.random(build.graph, options.seed)
     measured_sample = sample.unchecked() if level == "none" else sample
-    result, _ = measured(build, measured_sample, options.device, by_layer, wanted)
+    result, _ = measure_inference(build, measured_sample, options.device, by_layer, wanted)
     if level not in BY_LAYERS:
         return result
     samples = probes or checked_inputs(result.build.graph, sample, level)
@@ -237,7 +237,7 @@ def checked_inputs(graph: Graph, sample: Sample, level: Level) -> list[Sample]:
     return [*sample.and_probes(graph), *extremes]
 
 
-def measured(
+def measure_inference(
     build: Build,
     sample: Sample,
     device: str = "virtual",
@@ -259,7 +259,7 @@ def measured(
     """
     with Runner(build, device, by_layer=by_layer, wanted=wanted) as runner:
         result, regions = runner.run(sample), runner.session.regions()
-    better = renewed(result)
+    better = renew_build(result)
     if better is None:
         return result, regions
     with Runner(better, device, by_layer=by_layer, wanted=wanted) as runner:

@@ -25,7 +25,13 @@ from covp.errors import AcceleratorError, CapacityError, CovpError, PlatformErro
 from covp.evaluation.check import BY_LAYERS
 from covp.evaluation.documents import SurveyRegion, SurveyRow
 from covp.evaluation.result import Evaluation
-from covp.evaluation.runner import beside_source, by_layers, checked_inputs, level_of, measured
+from covp.evaluation.runner import (
+    beside_source,
+    by_layers,
+    checked_inputs,
+    level_of,
+    measure_inference,
+)
 from covp.evaluation.sample import Sample
 from covp.graph.graph import Graph
 from covp.graph.models import as_graph
@@ -127,7 +133,7 @@ def survey(
 
 
 def _run(made: Build, samples: Sequence[Sample], options: RunOptions, level: Level) -> Trial:
-    result, regions = measured(made, samples[0], options.device)
+    result, regions = measure_inference(made, samples[0], options.device)
     if len(samples) > 1:
         result = by_layers(result, samples, options.sanitize, options.ubsan)
         if options.check in (None, "source"):

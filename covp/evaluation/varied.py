@@ -1,4 +1,4 @@
-"""`varied`: a platform and its accelerators with other values, by the names that sweeps use.
+"""`vary_design`: a platform and its accelerators with other values, by the names that sweeps use.
 
 `gemm.size` is a parameter of the accelerator instance gemm. Names that begin with `platform.`
 change the platform: `platform.clock_hz`, `platform.core`, `platform.timing`, and of a memory
@@ -25,7 +25,7 @@ _OWN = {"clock_hz": "clock_hz", "core": "core_name", "timing": "timing"}
 _OF_REGIONS = ("size", "wait_states", "wait_states.fetch", "wait_states.data")
 
 
-def varied(
+def vary_design(
     platform: Platform | str,
     accelerators: Sequence[str | AcceleratorBackend],
     values: Mapping[str, Value],
@@ -56,10 +56,10 @@ def varied(
                 f"no owner {owner!r} is here:",
                 hint=near_misses(owner, known),
             )
-    return changed, [_changed(unit, own.get(unit.name, {})) for unit in units]
+    return changed, [_change_unit(unit, own.get(unit.name, {})) for unit in units]
 
 
-def _changed(unit: AcceleratorBackend, values: Mapping[str, Value]) -> AcceleratorBackend:
+def _change_unit(unit: AcceleratorBackend, values: Mapping[str, Value]) -> AcceleratorBackend:
     if not values:
         return unit
     other = type(unit)({**unit.values, **values})
@@ -87,7 +87,7 @@ def _with(platform: Platform, name: str, key: str, value: Value) -> Platform:
             f"{name}: no such value of platform {platform.name}:",
             hint=near_misses(key, [*_OWN, *of_regions]),
         )
-    return _checked(changed, f"{name}={value}")
+    return _check_platform(changed, f"{name}={value}")
 
 
 def _region(region: Region, name: str, key: str, value: Any) -> Region:
@@ -101,7 +101,7 @@ def _region(region: Region, name: str, key: str, value: Any) -> Region:
     return msgspec.structs.replace(region, **{first: value})
 
 
-def _checked(platform: Platform, where: str) -> Platform:
+def _check_platform(platform: Platform, where: str) -> Platform:
     """A platform that is as a file could state it. Raises PlatformError."""
     try:
         checked = msgspec.convert(msgspec.to_builtins(platform), Platform)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from covp.graph.equality import differences
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops.definition import definition
-from covp.graph.regions import OperatorRegion, Regions, as_signed
+from covp.graph.regions import OperatorRegion, Regions, shift_to_int8
 from covp.graph.rounding_rules import CLAMPS, DYNAMIC, SUMS, Oracle, RoundingRule, rules_of
 
 Array = NDArray[Any]
@@ -80,7 +80,7 @@ def expected_values(graph: Graph, found: Mapping[str, Array]) -> dict[str, Array
         if value is None or tensor.data is not None or value.shape != tensor.shape:
             continue
         if (value.dtype.name, tensor.dtype.name) == ("uint8", "int8"):
-            value = as_signed(value)
+            value = shift_to_int8(value)
         if value.dtype == tensor.dtype:
             known[tensor.name] = value
     return known

@@ -256,7 +256,7 @@ class Graph:
         expanded_bytes: by which the constants grew when int8 weights under float activations (a
             dynamic-range model) became float32.
         states: kept in memory between inferences.
-        streaming: of a graph that `covp.graph.passes.streaming.as_streaming` made.
+        streaming: of a graph that `covp.graph.passes.streaming.make_streaming_graph` made.
         origin: the file that it was read from; None for a graph that was built in this process.
         notes: what its reader decided where the file leaves it open, one line each.
     """

@@ -180,7 +180,7 @@ def as_graph(
         model: a graph, a zoo name or the path of a model file.
         options: ``shapes`` as for `load_model`, ``states`` as for
             `covp.graph.passes.bind_states.bind_states`, ``streaming`` as for
-            `covp.graph.passes.streaming.as_streaming`; 0 leaves the network on whole windows.
+            `covp.graph.passes.streaming.make_streaming_graph`; 0 leaves it on whole windows.
 
     Raises:
         UsageError: shapes are given for a graph, whose shapes are known; states do not fit.
@@ -193,6 +193,6 @@ def as_graph(
         graph = bind_states(graph, options.states)
     if not options.streaming:
         return graph
-    from covp.graph.passes.streaming import as_streaming  # its rules know many operators
+    from covp.graph.passes.streaming import make_streaming_graph  # its rules know many operators
 
-    return as_streaming(graph, int(options.streaming))
+    return make_streaming_graph(graph, int(options.streaming))

@@ -103,7 +103,7 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def run_changed(
+def run_changed_graph(
     graph: Graph,
     inputs: Sequence[Array],
     original: Graph,

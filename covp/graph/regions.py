@@ -59,7 +59,7 @@ class OperatorRegion:
         found: dict[int, Array] = {}
         for leaf, known in self.leaves:
             value = values[known.name]
-            found[id(leaf)] = value if leaf is known else as_signed(value)
+            found[id(leaf)] = value if leaf is known else shift_to_int8(value)
         for op in self.ops:
             given = [None if t is None else found.get(id(t), t.data) for t in op.inputs]
             if wide and op.kind == "QUANTIZE":  # it tells floats by their type
@@ -75,7 +75,7 @@ class OperatorRegion:
 _CARRIERS = frozenset({"DEQUANTIZE", "QUANTIZE", "PAD", "RESHAPE", "TRANSPOSE", "IDENTITY"})
 
 
-def as_signed(value: Array) -> Array:
+def shift_to_int8(value: Array) -> Array:
     """Return the int8 values that represent uint8 ones."""
     return np.asarray(value ^ np.uint8(_OFFSET)).view(np.int8)
 

@@ -88,7 +88,7 @@ def unregister_operator(kind: str) -> None:
 def find_user_operator(kind: str) -> UserOperator | None:
     """Return a registered operator, those of installed packages included."""
     if kind not in _OPERATORS and kind not in OPS:
-        _load_installed()
+        _load_plugins()
     return _OPERATORS.get(kind)
 
 
@@ -135,7 +135,7 @@ def load_operator_file(path: str | Path, also: Callable[[], object] = lambda: No
         )
 
 
-def _load_installed() -> None:
+def _load_plugins() -> None:
     """Import what installed packages name in the entry point group, once."""
     global _loaded
     if _loaded:

@@ -33,7 +33,7 @@ class Baseline:
         self.toolchain = results.toolchain
         for key, by_test in results.tests.items():
             mine = self.tests.setdefault(key, {})
-            mine.update({test: figures.stored() for test, figures in by_test.items()})
+            mine.update({test: figures.stable_figures() for test, figures in by_test.items()})
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def changes(before: Baseline, results: Results, key: KernelKey) -> list[Change]:
     worst: dict[str, Change] = {}
     old_tests = before.tests.get(key, {})
     for test, figures in sorted(results.tests[key].items()):
-        for change in _changes_of(test, old_tests.get(test, {}), figures.stored()):
+        for change in _changes_of(test, old_tests.get(test, {}), figures.stable_figures()):
             known = worst.get(change.figure)
             if known is None or change.percent > known.percent:
                 worst[change.figure] = change
@@ -88,7 +88,7 @@ def other_work(before: Baseline, results: Results, key: KernelKey) -> int:
     """Count the tests of both in which a kernel is called more or less often than before."""
     old = before.tests.get(key, {})
     return sum(
-        old[test].get("calls") != figures.stored().get("calls")
+        old[test].get("calls") != figures.stable_figures().get("calls")
         for test, figures in results.tests[key].items()
         if test in old
     )
@@ -114,10 +114,10 @@ def read_baseline(path: Path) -> Baseline:
         raise UsageError("there is no such baseline; --covp-update writes it", where=path) from None
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"cannot be read as a baseline: {error}", where=path) from None
-    return _parsed(content, path)
+    return _parse(content, path)
 
 
-def _parsed(content: Any, path: Path) -> Baseline:
+def _parse(content: Any, path: Path) -> Baseline:
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise UsageError(f'{path}: not a baseline of kernels: "schema" must be "{SCHEMA}"')
     baseline = Baseline(str(content.get("toolchain", "")))
@@ -126,7 +126,7 @@ def _parsed(content: Any, path: Path) -> Baseline:
             where = f"{kernel}, {platform}"
             mine = baseline.tests.setdefault(KernelKey(kernel, platform), {})
             for test, figures in _object(tests, where, path).items():
-                mine[test] = _checked(_object(figures, f"{where}, {test}", path), test, path)
+                mine[test] = _check_figures(_object(figures, f"{where}, {test}", path), test, path)
     return baseline
 
 
@@ -136,7 +136,7 @@ def _object(value: Any, where: str, path: Path) -> dict[str, Any]:
     return value
 
 
-def _checked(figures: dict[str, Any], test: str, path: Path) -> dict[str, int]:
+def _check_figures(figures: dict[str, Any], test: str, path: Path) -> dict[str, int]:
     for name, value in figures.items():
         if name not in _STORED or type(value) is not int or value < 0:
             raise UsageError(
@@ -155,13 +155,15 @@ def baseline_text(baseline: Baseline) -> str:
         kernels.setdefault(key.kernel, {})[key.platform] = tests
     head = {"schema": SCHEMA, "toolchain": baseline.toolchain}
     lines = [f" {json.dumps(name)}: {json.dumps(value)}," for name, value in head.items()]
-    return "\n".join(["{", *lines, f' "kernels": {_nested(kernels, 1)}', "}", ""])
+    return "\n".join(["{", *lines, f' "kernels": {_format_value(kernels, 1)}', "}", ""])
 
 
-def _nested(value: dict[str, Any] | str, depth: int) -> str:
+def _format_value(value: dict[str, Any] | str, depth: int) -> str:
     """Format as JSON text with sorted keys; strings are JSON already."""
     if isinstance(value, str):
         return value
     pad = " " * depth
-    lines = [f"{pad} {json.dumps(key)}: {_nested(value[key], depth + 1)}" for key in sorted(value)]
+    lines = [
+        f"{pad} {json.dumps(key)}: {_format_value(value[key], depth + 1)}" for key in sorted(value)
+    ]
     return "{\n" + ",\n".join(lines) + f"\n{pad}}}" if lines else "{}"

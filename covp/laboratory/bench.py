@@ -79,7 +79,7 @@ class Bench:
         self._kernels: dict[SourceKey, Module] = {}
         self._idle: set[SourceKey] = set()
         self._marks: dict[object, _Mark] = {}
-        self._opened = self._marked()
+        self._opened = self._take_mark()
 
     # -- kernels ------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class Bench:
         """Save the present state for `back` to a level: a file, a test, its examples."""
         now = self._use()
         same = [mark for mark in (self._opened, *self._marks.values()) if mark.use == now]
-        self._marks[level] = same[-1] if same else self._marked()
+        self._marks[level] = same[-1] if same else self._take_mark()
 
     def forget(self, level: object) -> None:
         """Drop the state that `mark` saved."""
@@ -146,7 +146,7 @@ class Bench:
                 self._keep_kernels(mark)
         mark.use = self._use()
 
-    def _marked(self) -> _Mark:
+    def _take_mark(self) -> _Mark:
         self.session.sync()
         ability = self.session.device.abilities.state
         state = None if ability is None else ability.save_state()

@@ -210,11 +210,11 @@ class CallMemory:
         if plan is None or plan.gaps is not self._ram.gaps():
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
-            plan = self._plans[key] = self._planned(buffers)
+            plan = self._plans[key] = self._plan(buffers)
         for buffer, address in zip(buffers, plan.addresses, strict=True):
             buffer.place(address)
             if sanitizer is not None:
-                sanitizer.placed(address, buffer.nbytes, buffer.name)
+                sanitizer.add_array(address, buffer.nbytes, buffer.name)
         if plan.pads:
             contents = [buffer.content for buffer in buffers]
             parts = [part for pair in zip(contents, plan.pads, strict=True) for part in pair]
@@ -230,10 +230,10 @@ class CallMemory:
         sanitizer = self._session.sanitizer
         for buffer in buffers:
             if sanitizer is not None and buffer.is_placed:
-                sanitizer.freed(buffer.address)
+                sanitizer.remove_array(buffer.address)
             buffer.place(None)
 
-    def _planned(self, buffers: Sequence[Buffer]) -> _Plan:
+    def _plan(self, buffers: Sequence[Buffer]) -> _Plan:
         """Plan the addresses, as the session's allocator places the buffers one by one."""
         ram, blocks = self._ram, list[Block]()
         try:

@@ -76,7 +76,7 @@ def read_layout(elf: bytes, name: str) -> StructLayout:
         found = _name(die)
         names.add(found)
         if found == name:
-            struct = _resolved(die)
+            struct = _resolve_type(die)
             if _is_struct(struct) and "DW_AT_byte_size" in struct.attributes:
                 return _layout(struct, name)
     raise UsageError(f"there is no C structure {name}:", hint=near_misses(name, names - {""}))
@@ -106,7 +106,7 @@ def _target(die: Any) -> Any:
     return die.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in die.attributes else None
 
 
-def _resolved(die: Any) -> Any:
+def _resolve_type(die: Any) -> Any:
     """Follow typedefs and qualifiers to the type itself."""
     while die is not None and die.tag in _THROUGH:
         die = _target(die)
@@ -134,7 +134,7 @@ def _member(die: Any) -> MemberType:
 
 
 def _type(die: Any) -> MemberType:
-    real = _resolved(die)
+    real = _resolve_type(die)
     size = _number(real, "DW_AT_byte_size")
     if real.tag == "DW_TAG_base_type":
         encoding = _number(real, "DW_AT_encoding")
@@ -144,7 +144,7 @@ def _type(die: Any) -> MemberType:
         return MemberType("int", size or 4, _target(real) is None or _type(_target(real)).signed)
     if real.tag == "DW_TAG_pointer_type":
         target = _target(real)
-        struct = _resolved(target)
+        struct = _resolve_type(target)
         named = _pointee_name(target) if _is_struct(struct) else ""
         return MemberType("pointer", 4, const=_is_const(target), pointee=named)
     if _is_struct(real):

@@ -150,7 +150,7 @@ def constant_time(
         with seen or nullcontext():
             explore(pairs, compare, examples, seed)
     except _Differ as difference:
-        raise _reported(meter, _shrunk(meter, pairs, difference.pair, seed)) from None
+        raise _describe_difference(meter, _shrunk(meter, pairs, difference.pair, seed)) from None
     return ConstantTime(first[0][1], of, pairs_tried, _one_way(seen))
 
 
@@ -257,7 +257,7 @@ def _assign(old: Arguments, new: Arguments) -> None:
             array[...] = other
 
 
-def _reported(meter: Meter, pair: tuple[Arguments, Arguments]) -> TimeDifference:
+def _describe_difference(meter: Meter, pair: tuple[Arguments, Arguments]) -> TimeDifference:
     counts = meter(pair[0]), meter(pair[1])
     where = find_divergence(meter, *pair)
     shown = [text(tuple(array_of(a) if array_of(a) is not None else a for a in p)) for p in pair]

@@ -175,7 +175,7 @@ class Variants(Closing):
         outcomes: dict[str, Outcome] = {}
         left: list[tuple[Value, list[Any]]] = []
         if self.reference is not None:
-            outcomes[REFERENCE] = self._expected(arguments)
+            outcomes[REFERENCE] = self._run_reference(arguments)
         for name, kernel in self.kernels.items():
             copies = copy_arguments(arguments)
             try:
@@ -198,7 +198,7 @@ class Variants(Closing):
     def _signature(self) -> Signature:
         return next(iter(self.kernels.values())).signature
 
-    def _expected(self, arguments: Sequence[Any]) -> Outcome:
+    def _run_reference(self, arguments: Sequence[Any]) -> Outcome:
         """Compute the outcome with the reference."""
         assert self.reference is not None
         signature, copies = self._signature, copy_arguments(arguments)

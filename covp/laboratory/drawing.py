@@ -189,7 +189,7 @@ def _from_other(e: _Elements) -> None:
         e.own[e.part] = e.other[e.part]
 
 
-def _filled(e: _Elements) -> None:
+def _fill(e: _Elements) -> None:
     """Fill with one value from the other example, or from this one."""
     donor = e.other if e.chance.random() < 0.5 else e.own
     e.own[e.part] = donor[e.chance.randrange(donor.size)]
@@ -199,24 +199,24 @@ def _from_twin(e: _Elements) -> None:
     e.own[e.part] = e.twin[e.part]
 
 
-def _reversed(e: _Elements) -> None:
+def _reverse(e: _Elements) -> None:
     e.own[e.part] = e.own[e.part][::-1].copy()
 
 
-def _sorted(e: _Elements) -> None:
+def _sort(e: _Elements) -> None:
     e.own[e.part] = np.sort(e.own[e.part])
 
 
-def _rolled(e: _Elements) -> None:
+def _roll(e: _Elements) -> None:
     e.own[e.part] = np.roll(e.own[e.part], 1)
 
 
-def _swapped(e: _Elements) -> None:
+def _swap(e: _Elements) -> None:
     i, j = e.chance.randrange(e.own.size), e.chance.randrange(e.own.size)
     e.own[i], e.own[j] = e.own[j], e.own[i]
 
 
-def _nudged(e: _Elements) -> None:
+def _nudge(e: _Elements) -> None:
     """Change one element somewhat, within the range of both examples."""
     at = e.chance.randrange(e.own.size)
     old, other = e.own[at].item(), e.other[e.chance.randrange(e.other.size)].item()
@@ -234,6 +234,6 @@ def _nudged(e: _Elements) -> None:
 
 
 _MOVES = (
-    *(_from_other, _filled, _filled, _from_twin, _nudged, _nudged, _nudged),
-    *(_reversed, _sorted, _rolled, _swapped, _swapped),
+    *(_from_other, _fill, _fill, _from_twin, _nudge, _nudge, _nudge),
+    *(_reverse, _sort, _roll, _swap, _swap),
 )

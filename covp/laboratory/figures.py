@@ -57,7 +57,7 @@ class Figures:
         self.instructions = _sum(self.instructions, other.instructions)
         self.cycles = _sum(self.cycles, other.cycles)
 
-    def stored(self) -> dict[str, int]:
+    def stable_figures(self) -> dict[str, int]:
         """Return the figures that are the same on every run, as far as they are known."""
         values = {"code_bytes": self.code_bytes}
         if self.fixed_calls:

@@ -77,7 +77,7 @@ class Benches:
         for bench in self._open.values():
             bench.forget(level)
 
-    def covered(self) -> str:
+    def coverage_json(self) -> str:
         """Return the coverage of all sessions as JSON for `CoverageData.from_json`, or ""."""
         counted = [bench.coverage for bench in self._open.values() if bench.coverage is not None]
         if not counted:

@@ -163,7 +163,7 @@ class InterruptBench:
         taken: int | None = None
         first = 0
 
-        def entered(line: int, pc: int) -> None:
+        def note_entry(line: int, pc: int) -> None:
             nonlocal taken
             if taken is None and self.handler.is_line(line):
                 taken = self.device.core.instructions - first
@@ -177,7 +177,7 @@ class InterruptBench:
             self.handler.request()
             span.finish(pc, self._limit)  # at the end it is taken after this
 
-        self.handler.interrupts.on_entry = entered
+        self.handler.interrupts.on_entry = note_entry
         try:
             outcome = self.call(body)
         except (DeviceFault, KernelError) as error:
@@ -214,7 +214,7 @@ class InterruptBench:
 
         with suppress(_Found, DeviceFault):
             self.call(look)
-        named = [_named(self.device.board.symbols.locate(place)) for place in places]
+        named = [_name_place(self.device.board.symbols.locate(place)) for place in places]
         at = f"an interrupt after {boundary} instruction{'s' if boundary != 1 else ''}"
         if boundary and len(named) == 2:
             return f"{at}, between {named[0]} and {named[1]}"
@@ -225,6 +225,6 @@ class _Found(BaseException):
     """Ends a call whose rest is not of interest."""
 
 
-def _named(place: tuple[str | None, str | None]) -> str:
+def _name_place(place: tuple[str | None, str | None]) -> str:
     symbol, source = place
     return f"{symbol or '?'} ({source})" if source else symbol or "?"

@@ -124,7 +124,7 @@ class Kernel:
         session = self.function.module.session
         with session.in_use:
             session.check_open()
-            passed, buffers, changed = self._sorted(arguments)
+            passed, buffers, changed = self._sort_arguments(arguments)
             if not buffers:
                 return self._run(passed, None)
             try:
@@ -135,7 +135,9 @@ class Kernel:
                 self._memory.release(buffers)
         return result
 
-    def _sorted(self, arguments: Sequence[Any]) -> tuple[list[Any], list[Buffer], list[Buffer]]:
+    def _sort_arguments(
+        self, arguments: Sequence[Any]
+    ) -> tuple[list[Any], list[Buffer], list[Buffer]]:
         """Return arguments as the function takes them, its buffers, and those it may change."""
         expected = self.signature.parameters
         if len(arguments) != len(expected):

@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Send the coverage of the sessions, from workers of pytest-xdist or the only process."""
     config = session.config
-    covered = benches(config).covered()
+    covered = benches(config).coverage_json()
     review = config.pluginmanager.get_plugin("covp-review")
     if isinstance(review, Review):
         review.add_coverage(covered)
@@ -159,5 +159,5 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> 
         report.covp = payload(recorder.toolchain, used)
         for key, figures in sorted(used.items()):
             where = f"covp.{key.platform}.{key.kernel}"
-            for name, value in figures.stored().items():
+            for name, value in figures.stable_figures().items():
                 item.user_properties.append((f"{where}.{name}", value))

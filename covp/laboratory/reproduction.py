@@ -81,7 +81,7 @@ def reproduce(test: F) -> F:
     """
 
     @functools.wraps(test)
-    def noted(*arguments: Any, **named: Any) -> Any:
+    def run_with_note(*arguments: Any, **named: Any) -> Any:
         __tracebackhide__ = True
         try:
             return test(*arguments, **named)
@@ -90,4 +90,4 @@ def reproduce(test: F) -> F:
             hypothesis.note(_Note(lambda: "As a test:\n\n" + reproduction(test, given, {})))
             raise
 
-    return noted  # type: ignore[return-value]
+    return run_with_note  # type: ignore[return-value]

@@ -34,12 +34,12 @@ class Review:
     def __init__(self, options: LaboratoryOptions) -> None:
         self.options = options
         self.results = Results()
-        self.before = self._stored()
+        self.before = self._read_baseline()
         self._covered: list[str] = []
         self._worse: list[str] = []
         self._notes: list[str] = []
 
-    def _stored(self) -> Baseline | None:
+    def _read_baseline(self) -> Baseline | None:
         path = self.options.baseline
         if path is None or (self.options.update and not path.exists()):
             return None
@@ -194,10 +194,10 @@ def markdown(rows: Sequence[Sequence[str]], worse: Sequence[str]) -> str:
     lines = ["## covp: kernels", ""]
     if worse:
         lines += [f"**{len(worse)} worse than the baseline**", ""]
-        lines += [f"- {_escaped(line)}" for line in worse]
+        lines += [f"- {_escape(line)}" for line in worse]
         lines.append("")
     if body:
-        lines += [f"| {' | '.join(map(_escaped, row))} |" for row in (heads, *body)]
+        lines += [f"| {' | '.join(map(_escape, row))} |" for row in (heads, *body)]
         lines.insert(len(lines) - len(body), f"|{'|'.join(marks)}|")
         lines += ["", NOTE]
     else:
@@ -205,6 +205,6 @@ def markdown(rows: Sequence[Sequence[str]], worse: Sequence[str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Escape text so that it cannot leave its cell or line of Markdown."""
     return "".join(f"\\{c}" if c in "|*_`[]<>\\" else c for c in printable(text))

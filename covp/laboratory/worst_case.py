@@ -128,12 +128,12 @@ class _Search:
     def change(self) -> None:
         """Try one of the most expensive inputs, changed into one that was not tried yet."""
         for _ in range(_AGAIN):
-            made = self._changed()
+            made = self._mutate()
             if _key(made) not in self._tried:
                 break
         self._try(made)
 
-    def _changed(self) -> Arguments:
+    def _mutate(self) -> Arguments:
         chance = self._chance
         made = self.kept[int(len(self.kept) * chance.random() ** 2)][1]  # better ones more often
         other = chance.choice(self.kept)[1] if chance.random() < 0.5 else chance.choice(self._drawn)

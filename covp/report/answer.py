@@ -51,7 +51,7 @@ def _sentence(rows: Sequence[Row], objectives: Sequence[Objective], limits: str)
     within = f" within {limits}" if limits else ""
     told = [
         f"{found['model']}{within}: {_design(found)}: {_amount(first, found[first.name])}{kind}",
-        _compared(first, found[first.name], other[first.name] if other else 0, name),
+        _compare(first, found[first.name], other[first.name] if other else 0, name),
     ]
     enough = ", ".join(_enough(rows, found, first))
     if found in alone and len(alone) < len(rows):
@@ -84,7 +84,7 @@ def _amount(objective: Objective, value: float) -> str:
     return f"{value:,.0f} {objective.unit or objective.title.lower()}"
 
 
-def _compared(objective: Objective, value: float, other: float, name: str) -> str:
+def _compare(objective: Objective, value: float, other: float, name: str) -> str:
     if value == other or not value or not other:
         return ""
     if objective.most:
@@ -142,7 +142,7 @@ def _figures(rows: Sequence[Row], objectives: Sequence[Objective]) -> Iterator[F
     differ = [len(set(column)) > 1 for column in zip(*groups, strict=True)]
     names = {own: ", ".join(str(v) for v, d in zip(own, differ, strict=True) if d and v)
              for own in groups}  # fmt: skip
-    varied = {own: _varied(members) for own, members in groups.items()}
+    varied = {own: _list_variables(members) for own, members in groups.items()}
     all_varied = list(dict.fromkeys(name for some in varied.values() for name in some))
     both = [own for own, some in varied.items() if len(some) == 2]
     if len(all_varied) == 2 and 0 < len(both) <= _MOST_MAPS:
@@ -176,5 +176,5 @@ def _together(lines: Sequence[Line], parameter: str, figure: str) -> list[Line]:
     return [replace(some[0], name=" = ".join(one.name for one in some)) for some in alike.values()]
 
 
-def _varied(rows: Sequence[Row]) -> list[str]:
+def _list_variables(rows: Sequence[Row]) -> list[str]:
     return [n for n in designs.parameters(rows) if len({designs.factor(r, n) for r in rows}) > 1]

@@ -85,7 +85,7 @@ def _row(name: str, run: Run, row: str, cost: Costed, number: int) -> tuple[Cell
         *_scale_sim(run, cost, number),
         *_own(name, run, cost),
     ]
-    return cells, _moved(cost)
+    return cells, _traffic_cells(cost)
 
 
 def _percent(part: float | None, whole: float | None) -> float | None:
@@ -227,7 +227,7 @@ def _own(name: str, run: Run, cost: Costed) -> Cells:
     ]
 
 
-def _moved(cost: Costed) -> Cells:
+def _traffic_cells(cost: Costed) -> Cells:
     found: Cells = []
     for memory, one in by_memory(cost).items():
         found += _bytes(memory, one)

@@ -53,7 +53,7 @@ def text(row: Row) -> str:
     return ", ".join(filter(None, (row.get("platform"), setup(row), values_text(row))))
 
 
-def shortened(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def shorten_names(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Rows whose models, platforms and accelerators are named without the folders of their files.
 
     Two files of one name keep their folders.
@@ -76,7 +76,7 @@ def _short_names(names: Iterable[str]) -> dict[str, str]:
     return {name: short[name] if seen[short[name]] == 1 else name for name in whole}
 
 
-def ordered(rows: Sequence[Row]) -> list[Row]:
+def sort_rows(rows: Sequence[Row]) -> list[Row]:
     """Return rows by what they are, so that every report of the same ones is the same."""
 
     def key(row: Row) -> Any:

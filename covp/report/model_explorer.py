@@ -53,22 +53,22 @@ def node_data(run: Run) -> dict[str, dict[str, Any]]:
         kind = ", ".join(dict.fromkeys([source.kind if source else "", certainty(run)]))
         cycles = {str(one.tensor): one.cycles for one in layers if one.cycles is not None}
         shares = {name: round(100 * count / run.cycles, 4) for name, count in cycles.items()}
-        found["cycles"] = _coloured(f"cycles ({kind})", cycles)
-        found["share"] = _coloured(f"% of the cycles ({kind})", shares)
+        found["cycles"] = _node_data(f"cycles ({kind})", cycles)
+        found["share"] = _node_data(f"% of the cycles ({kind})", shares)
     targets = list(dict.fromkeys(layer.target for layer in layers))
     found["placement"] = {
         "name": "runs on",
-        "results": {str(one.tensor): _placed(one, targets) for one in layers},
+        "results": {str(one.tensor): _target_colour(one, targets) for one in layers},
         "showLabelCountColumnsInChildrenStatsTable": True,
     }
     return found
 
 
-def _coloured(name: str, values: dict[str, Any]) -> dict[str, Any]:
+def _node_data(name: str, values: dict[str, Any]) -> dict[str, Any]:
     results = {tensor: {"value": value} for tensor, value in values.items()}
     return {"name": name, "results": results, "gradient": _GRADIENT}
 
 
-def _placed(layer: LayerRecord, targets: Sequence[str]) -> dict[str, str]:
+def _target_colour(layer: LayerRecord, targets: Sequence[str]) -> dict[str, str]:
     colour = PALETTE[targets.index(layer.target) % len(PALETTE)]
     return {"value": layer.target, "bgColor": colour}

@@ -128,24 +128,24 @@ def dataset(columns: Sequence[PointColumn]) -> dict[str, Any]:
     Returns:
         JSON: ``columns``, each with its description, ``levels`` or None, and ``cells``.
     """
-    return {"columns": [_encoded(column) for column in columns]}
+    return {"columns": [_encode(column) for column in columns]}
 
 
-def _encoded(column: PointColumn) -> dict[str, Any]:
-    levels, cells = column.levels, [_rounded(cell) for cell in column.cells]
+def _encode(column: PointColumn) -> dict[str, Any]:
+    levels, cells = column.levels, [_round_cell(cell) for cell in column.cells]
     few = len(levels) * 4 <= len(cells) or not column.format
-    place = {_rounded(level): i for i, level in enumerate(levels)}
+    place = {_round_cell(level): i for i, level in enumerate(levels)}
     return {
         "key": column.key,
         "title": column.title,
         "role": column.role,
         "format": column.format,
-        "levels": [_rounded(level) for level in levels] if few else None,
+        "levels": [_round_cell(level) for level in levels] if few else None,
         "cells": [None if c is None else place[c] for c in cells] if few else cells,
     }
 
 
-def _rounded(cell: Any) -> Any:
+def _round_cell(cell: Any) -> Any:
     """Six digits of a fraction: more than any of these figures is known to."""
     if not isinstance(cell, float):
         return cell
@@ -154,7 +154,7 @@ def _rounded(cell: Any) -> Any:
 
 def records(columns: Sequence[PointColumn]) -> list[dict[str, Any]]:
     """The rows as figures read them: what the page's script makes of `dataset`."""
-    cells = [[_rounded(cell) for cell in column.cells] for column in columns]
+    cells = [[_round_cell(cell) for cell in column.cells] for column in columns]
     keys = [column.key for column in columns]
     return [
         dict(zip(keys, row, strict=True)) | {"i": i}

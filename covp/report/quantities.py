@@ -54,7 +54,7 @@ def cut(tensor: str | None) -> str:
     return name if len(name) <= 28 else f"…{name[-27:]}"
 
 
-def moved(cost: Costed) -> int | None:
+def count_bytes(cost: Costed) -> int | None:
     """Bytes loaded and stored, without fetches of instructions; None where not counted."""
     if cost.bytes is None:
         return None
@@ -63,7 +63,7 @@ def moved(cost: Costed) -> int | None:
 
 def intensity(layer: LayerRecord) -> float | None:
     """MACs for each byte that is loaded or stored; None without MACs or bytes."""
-    nbytes = moved(layer)
+    nbytes = count_bytes(layer)
     return layer.macs / nbytes if nbytes and layer.macs else None
 
 

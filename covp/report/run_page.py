@@ -65,13 +65,13 @@ def run_sections(runs: Sequence[Named]) -> list[Section]:
     return [
         Section("Comparison", list(_comparison(runs))),
         *(
-            Section(name, [_numbered(p, i) for s in _sections(run) for p in s.parts])
+            Section(name, [_number_part(p, i) for s in _sections(run) for p in s.parts])
             for i, (name, run) in enumerate(runs, 1)
         ),
     ]
 
 
-def _numbered(part: PagePart, number: int) -> PagePart:
+def _number_part(part: PagePart, number: int) -> PagePart:
     return replace(part, name=f"{number}-{part.name}") if isinstance(part, Figure) else part
 
 
@@ -179,7 +179,7 @@ def _warnings(run: Run) -> list[Note]:
     return notes
 
 
-def _missing(text: str) -> Note:
+def _missing_note(text: str) -> Note:
     return Note(text, "missing")
 
 
@@ -188,10 +188,10 @@ def _layers(run: Run) -> Iterator[PagePart]:
     if figure is not None:
         yield figure
     elif not run.layers:
-        yield _missing(f"Device {run.device} gives no cost by layer: run with --profile.")
+        yield _missing_note(f"Device {run.device} gives no cost by layer: run with --profile.")
         return
     else:
-        yield _missing(
+        yield _missing_note(
             f"Device {run.device} gave no cycles by layer: --device virtual estimates them, "
             "--profile runs the layers one by one where a device has a counter."
         )
@@ -203,7 +203,7 @@ def _layers(run: Run) -> Iterator[PagePart]:
 def _causes(run: Run) -> Iterator[PagePart]:
     figure = causes_figure(run)
     if figure is None or run.cycles_by_cause is None:
-        yield _missing(
+        yield _missing_note(
             f"Device {run.device} cannot tell what its cycles passed with: use --device virtual."
         )
         return
@@ -216,19 +216,19 @@ def _roofline(run: Run) -> Iterator[PagePart]:
     if figure is not None:
         yield figure
     elif run.bytes is None:
-        yield _missing("The roofline needs the bytes of each layer: run with --traffic.")
+        yield _missing_note("The roofline needs the bytes of each layer: run with --traffic.")
     else:
-        yield _missing("No layer has MACs, bytes and cycles.")
+        yield _missing_note("No layer has MACs, bytes and cycles.")
 
 
 def _memory(run: Run) -> Iterator[PagePart]:
     figure, arena = memory_figure(run), arena_figure(run)
     if figure is None:
-        yield _missing(f"There is no memory map: {_AGAIN}.")
+        yield _missing_note(f"There is no memory map: {_AGAIN}.")
     else:
         yield from (figure, memory_table(run))
     if arena is None:
-        yield _missing("Nothing is known of the arena: the device gives no layers.")
+        yield _missing_note("Nothing is known of the arena: the device gives no layers.")
     else:
         yield from (arena, arena_table(run))
 
@@ -236,7 +236,7 @@ def _memory(run: Run) -> Iterator[PagePart]:
 def _traffic(run: Run) -> Iterator[PagePart]:
     figure = traffic_figure(run)
     if figure is None:
-        yield _missing("Bytes were not counted: run with --traffic (--device virtual).")
+        yield _missing_note("Bytes were not counted: run with --traffic (--device virtual).")
         return
     yield from (figure, traffic_table(run), traffic_by_layer(run))
 
@@ -244,7 +244,7 @@ def _traffic(run: Run) -> Iterator[PagePart]:
 def _energy(run: Run) -> Iterator[PagePart]:
     figure = energy_figure(run)
     if figure is None:
-        yield _missing(
+        yield _missing_note(
             "The energy is not known. It needs cycles, `energy` in the platform file (covp "
             "platforms lists which have it), and of each accelerator its technology, such as "
             "-a gemm:technology=horowitz-45nm."

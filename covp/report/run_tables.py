@@ -8,9 +8,9 @@ from covp.evaluation.documents import Moved, Run
 from covp.report.page import Cell, Column, Table
 from covp.report.quantities import (
     certainty,
+    count_bytes,
     cut,
     label,
-    moved,
     rows,
 )
 from covp.report.table import Value, significant
@@ -173,7 +173,7 @@ def traffic_by_layer(run: Run) -> Table:
         [
             name,
             *(getattr((cost.bytes or {}).get(memory, Moved()), way) for memory, way in ways),
-            moved(cost),
+            count_bytes(cost),
         ]
         for name, cost in rows(run)
     ]

@@ -36,11 +36,11 @@ def _figures(section: Section) -> Iterator[Figure]:
         if isinstance(part, Figure):
             yield part
         elif isinstance(part, Grid):
-            data = {"datasets": {POINTS: [row for one in columns for row in _coloured(one)]}}
+            data = {"datasets": {POINTS: [row for one in columns for row in _add_colour(one)]}}
             yield from (replace(one, spec={**one.spec, **data}) for one in part.figures)
 
 
-def _coloured(columns: Sequence[PointColumn]) -> Iterator[dict[str, Any]]:
+def _add_colour(columns: Sequence[PointColumn]) -> Iterator[dict[str, Any]]:
     """The points with the field ``colour``."""
     rows = records(columns)
     models = list(dict.fromkeys(row.get("model") for row in rows))

@@ -27,7 +27,7 @@ class SweepChange:
     only_after: tuple[Row, ...]
 
     @property
-    def differing(self) -> list[tuple[Row, Row]]:
+    def differences(self) -> list[tuple[Row, Row]]:
         """The pairs of which any objective or the status is another one."""
         return [
             pair
@@ -81,7 +81,7 @@ def summary(changed: SweepChange, objectives: Sequence[Objective]) -> Table:
 def listing(changed: SweepChange, objectives: Sequence[Objective], most: int = 500) -> Table:
     """The pairs that differ, those that changed most first."""
     rows: list[tuple[float, list[Value | Cell]]] = []
-    for old, new in changed.differing:
+    for old, new in changed.differences:
         cells: list[Value | Cell] = [str(new["model"]), designs.text(new), _status(old, new)]
         far = math.inf if old["status"] != new["status"] else 0.0
         for one in objectives:

@@ -62,7 +62,7 @@ def sweep_sections(sweeps: Sequence[Sweep]) -> list[Section]:
     rows = [
         {**row, SWEEP: sweep.label} if several else row
         for sweep in sweeps
-        for row in designs.ordered(designs.shortened(sweep.rows))
+        for row in designs.sort_rows(designs.shorten_names(sweep.rows))
     ]
     last = sweeps[-1]
     objectives = _objectives(rows, last.objectives)
@@ -198,9 +198,9 @@ def default_pairs(objectives: Sequence[Objective]) -> list[tuple[Objective, Obje
 def _chosen(sweep: Sweep) -> list[Row]:
     """The rows that worked and do not break the constraints, in order."""
     feasible = sweep.feasible or (True,) * len(sweep.rows)
-    rows = zip(designs.shortened(sweep.rows), feasible, strict=True)
+    rows = zip(designs.shorten_names(sweep.rows), feasible, strict=True)
     chosen: list[Row] = [row for row, good in rows if good is not False and row["status"] == "ok"]
-    return designs.ordered(chosen)
+    return designs.sort_rows(chosen)
 
 
 def _answer(sweep: Sweep, objectives: Sequence[Objective]) -> list[PagePart]:
@@ -223,7 +223,7 @@ def _best(sweep: Sweep, objectives: Sequence[Objective]) -> list[PagePart]:
 
 
 def _sensitivity(sweep: Sweep, objectives: Sequence[Objective]) -> list[PagePart]:
-    found = effects(designs.shortened(sweep.rows), objectives)
+    found = effects(designs.shorten_names(sweep.rows), objectives)
     if not found:
         return [Note("Nothing was varied, or nothing changed.", "missing")]
     exact = all(one.method == GRID for one in found)
@@ -237,16 +237,16 @@ def _sensitivity(sweep: Sweep, objectives: Sequence[Objective]) -> list[PagePart
         "pointer on a bar tells which."
     )
     spec = sensitivity(found, designs.FACTORS).to_dict()
-    notes = [Note(line) for line in memory_bound(designs.shortened(sweep.rows))]
+    notes = [Note(line) for line in memory_bound(designs.shorten_names(sweep.rows))]
     return [Figure("sensitivity", "Which parameter matters most", spec, caption), *notes]
 
 
 def _changes(sweeps: Sequence[Sweep], objectives: Sequence[Objective]) -> list[PagePart]:
     parts: list[PagePart] = []
     for old, new in pairwise(sweeps):
-        before, after = (designs.ordered(designs.shortened(one.rows)) for one in (old, new))
+        before, after = (designs.sort_rows(designs.shorten_names(one.rows)) for one in (old, new))
         found = change(before, after)
-        differing = len(found.differing)
+        differing = len(found.differences)
         text = (
             f"From {old.label} to {new.label}: {len(found.both):,} points are in both, "
             f"{differing:,} of them differ; {len(found.only_before):,} are only in {old.label}, "

@@ -67,7 +67,7 @@ class GraphModule(Module):
             self.session.sync()
             before = self.session.io.transfers
             self._store(arrays)
-            profile = self._measured()
+            profile = self._measure()
             outputs = [self._read(tensor) for tensor in self.program.outputs]
             self._profile = replace(profile, transfers=self.session.io.transfers.since(before))
             self.session.latest = self._profile
@@ -89,7 +89,7 @@ class GraphModule(Module):
                 raise UsageError(
                     f"{self.name} has no state {name!r}:", hint=near_misses(name, tensors)
                 )
-        values = {name: self._fitting(f"state {name}", tensors[name], states[name])
+        values = {name: self._match_array(f"state {name}", tensors[name], states[name])
                   for name in states}  # fmt: skip
         with self.session.in_use:
             self.session.sync()
@@ -99,7 +99,7 @@ class GraphModule(Module):
 
     def states(self) -> dict[str, NDArray[Any]]:
         """Return the states that the next inference starts with, by name."""
-        self._loaded()
+        self._demand_image()
         with self.session.in_use:
             self.session.sync()
             return {state.name: self._read(state.tensor) for state in self.program.states}
@@ -112,10 +112,10 @@ class GraphModule(Module):
         """Return the call of a function of the program on its arena; none for the empty name."""
         if not function:
             return []
-        value = self._loaded().elf.symbols[function].value
+        value = self._demand_image().elf.symbols[function].value
         return [void_call(function, word_task(value, (self._arena,)), [self._whole])]
 
-    def _measured(self) -> Profile:
+    def _measure(self) -> Profile:
         """Run the layers; an error says in which layer it happened."""
         self.session.counted.clear()
         measurement = Measurement(self.program, self.session.device.abilities, self._markers)
@@ -149,7 +149,7 @@ class GraphModule(Module):
         return [self.session.queue.run(self._calls_of(self.program.run_function))]
 
     def _check(self, inputs: tuple[ArrayLike, ...]) -> list[NDArray[Any]]:
-        self._loaded()
+        self._demand_image()
         expected = self.program.inputs
         if len(inputs) != len(expected):
             raise UsageError(
@@ -157,11 +157,11 @@ class GraphModule(Module):
                 f"not {len(inputs)}"
             )
         return [
-            self._fitting(f"input {tensor.name}", tensor, given)
+            self._match_array(f"input {tensor.name}", tensor, given)
             for tensor, given in zip(expected, inputs, strict=True)
         ]
 
-    def _fitting(self, what: str, tensor: ProgramTensor, given: ArrayLike) -> NDArray[Any]:
+    def _match_array(self, what: str, tensor: ProgramTensor, given: ArrayLike) -> NDArray[Any]:
         """Return the array in the memory order of a tensor. Raises UsageError: shape or dtype."""
         array = np.asarray(given)
         if array.shape != tensor.shape or array.dtype != tensor.dtype:
@@ -189,7 +189,7 @@ class GraphModule(Module):
         it; marking all of them saves finding the calls. A call as the last thing may come back to
         the task runner at once, hence the mark there.
         """
-        symbols = self._loaded().elf.symbols
+        symbols = self._demand_image().elf.symbols
         run = symbols[self.program.run_function]
         markers = [(address, BETWEEN) for address in range(run.address, run.address + run.size, 2)]
         for function in (self.program.startup_function, self.program.keep_function):

@@ -163,7 +163,7 @@ class HostedGraph(GraphModule):
         ]
 
     def _task_of(self, layer: ProgramLayer) -> bytes:
-        symbols = self._loaded().elf.symbols
+        symbols = self._demand_image().elf.symbols
         if layer.wrapper:
             return word_task(symbols[layer.wrapper].value, [self._arena])
         words = [self._arena + offset for offset in layer.arguments]

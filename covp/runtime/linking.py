@@ -143,7 +143,7 @@ class ImageMemory:
         start = {name: self.of(name).regions[0].start for name in SECTIONS}
         sizes = _extents(ElfImage(link(start).read_bytes()))
         for _ in range(4):
-            with self._allocated(sizes, what) as blocks:
+            with self._allocate(sizes, what) as blocks:
                 path = link({name: block.address for name, block in blocks.items()})
                 elf = ElfImage(path.read_bytes())
                 real = _extents(elf)
@@ -160,7 +160,7 @@ class ImageMemory:
             self.of(name).free(block)
 
     @contextmanager
-    def _allocated(
+    def _allocate(
         self, sizes: Mapping[str, tuple[int, int]], what: str
     ) -> Iterator[dict[str, Block]]:
         """Allocate blocks for all sections; those still in the dict at the end are given back."""

@@ -43,9 +43,9 @@ class Measurement:
         cost = Cost.of(stops)
         layers, between = self._layers(stops, cost), Cost(None, None)
         if all(stop.phases for stop in stops):
-            phases = _summed(stops)
+            phases = _sum_phases(stops)
             layers = self._counted_layers(phases)
-            between = _cost_between(phases[BETWEEN])
+            between = _cost_of_span(phases[BETWEEN])
             inside = phases[BETWEEN:]
             cost = Cost(
                 sum(count.instructions for count in inside),
@@ -142,7 +142,7 @@ class Measurement:
         return {name: hardware.instruction_uses(name) for name in names}
 
 
-def _cost_between(count: PhaseCount) -> Cost:
+def _cost_of_span(count: PhaseCount) -> Cost:
     return Cost(
         count.instructions,
         count.cycles,
@@ -152,7 +152,7 @@ def _cost_between(count: PhaseCount) -> Cost:
     )
 
 
-def _summed(stops: Sequence[Stop]) -> list[PhaseCount]:
+def _sum_phases(stops: Sequence[Stop]) -> list[PhaseCount]:
     """Add up the counts of several executions, by phase."""
     if len(stops) == 1:
         return list(stops[0].phases)

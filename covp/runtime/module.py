@@ -111,7 +111,7 @@ class Module:
     @cached_property
     def signatures(self) -> dict[str, Signature]:
         """The functions that can be called, by name."""
-        elf = self._loaded().elf
+        elf = self._demand_image().elf
         name = content_key("2", elf.content)
         record = cache.load("signatures", name)
         if record is None:
@@ -126,7 +126,7 @@ class Module:
 
     def __getitem__(self, name: str) -> Function:
         """Return the function of that name. Raises UsageError with near misses."""
-        elf = self._loaded().elf
+        elf = self._demand_image().elf
         demand("name", name, str, "the name of a function")
         if name not in self.signatures:
             raise UsageError(
@@ -136,7 +136,7 @@ class Module:
 
     def address(self, symbol: str) -> int:
         """Return the address of a function or variable. Raises UsageError with near misses."""
-        symbols = self._loaded().elf.symbols
+        symbols = self._demand_image().elf.symbols
         demand("symbol", symbol, str, "the name of a function or variable")
         if symbol not in symbols:
             raise UsageError(
@@ -147,7 +147,7 @@ class Module:
     @property
     def image(self) -> LoadedImage:
         """The linked ELF file and where its sections lie."""
-        return self._loaded()
+        return self._demand_image()
 
     @property
     def is_loaded(self) -> bool:
@@ -163,11 +163,11 @@ class Module:
             self._unloaded(self)
             self._image = None
 
-    def _loaded(self) -> LoadedImage:
+    def _demand_image(self) -> LoadedImage:
         if self._image is None:
             raise UsageError(f"module {self.name} was unloaded")
         return self._image
 
     def check_loaded(self) -> None:
         """Raise UsageError after `unload`."""
-        self._loaded()
+        self._demand_image()

@@ -160,7 +160,7 @@ def _of_platform(error: CapacityError, platform: Platform) -> Iterator[str]:
 
 
 @functools.cache
-def _shipped() -> tuple[Platform, ...]:
+def _platforms_by_memory() -> tuple[Platform, ...]:
     """Return the shipped platforms, the smallest memory first."""
     platforms = [load_platform(n) for n in platform_names() if n not in platform_aliases()]
     return tuple(sorted(platforms, key=lambda p: sum(region.bytes for region in p.memory)))
@@ -171,7 +171,7 @@ def _with_room(sections: Mapping[str, int], program: Program) -> list[str]:
     mine = program.platform
     return [
         platform.name
-        for platform in _shipped()
+        for platform in _platforms_by_memory()
         if platform.core.architecture == mine.core.architecture
         and (platform.accelerators is not None or not program.accelerators)
         and _has_room(platform, sections, is_same_core=platform.core == mine.core)

@@ -82,7 +82,7 @@ class Placed:
         block = memory.ram.allocate(offset + nbytes, alignment, what)
         self.address, self.nbytes = block.address + offset, nbytes
         if sanitizer is not None:
-            sanitizer.placed(self.address, nbytes, what)
+            sanitizer.add_array(self.address, nbytes, what)
         self._release = weakref.finalize(self, _release, memory, block, self.address, sanitizer)
         self._release.atexit = False
 
@@ -98,7 +98,7 @@ class Placed:
 
 def _release(memory: ImageMemory, block: Block, address: int, sanitizer: Sanitizer | None) -> None:
     if sanitizer is not None:
-        sanitizer.freed(address)
+        sanitizer.remove_array(address)
     memory.ram.free(block)
 
 

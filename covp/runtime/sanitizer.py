@@ -170,7 +170,7 @@ class Sanitizer:
             self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
             self._freed.append(extent)
 
-    def placed(self, address: int, size: int, name: str) -> None:
+    def add_array(self, address: int, size: int, name: str) -> None:
         """Register memory of an array; calls that are given it may access it."""
         self._live[address] = Extent(address, size, name)
 
@@ -179,7 +179,7 @@ class Sanitizer:
         self._memory.set(extent.address, extent.size, Forbidden.ACCESS)
         self._reserved[extent.address] = extent
 
-    def freed(self, address: int) -> None:
+    def remove_array(self, address: int) -> None:
         """Forbid access to memory of an array that was given back."""
         extent = self._live.pop(address, None)
         if extent is not None:
@@ -294,7 +294,7 @@ class Sanitizer:
         if not pc:
             detail = f"{which} is never written; {count}"
             return DeviceFault("unwritten output", address=address, size=1, detail=detail)
-        detail = f"{self._never_written(origin)}, decides {which}; {count}"
+        detail = f"{self._describe_unwritten(origin)}, decides {which}; {count}"
         return DeviceFault("uninitialised read", address=origin, size=1, detail=detail, pc=pc)
 
     def _explain(self, finding: ForbiddenAccess) -> DeviceFault:
@@ -308,9 +308,9 @@ class Sanitizer:
         names = self._device.abilities.names
         return names.locate(pc)[0] if names is not None else None
 
-    def _deciding(self, finding: ForbiddenAccess) -> str:
+    def _describe_decision(self, finding: ForbiddenAccess) -> str:
         """Describe what undefined bits decide, and where they were loaded."""
-        text = f"{self._never_written(finding.address)}, decides {finding.decides}"
+        text = f"{self._describe_unwritten(finding.address)}, decides {finding.decides}"
         names = self._device.abilities.names
         source = names.locate(finding.loaded_at)[1] if names is not None else None
         return (
@@ -324,7 +324,7 @@ class Sanitizer:
             below = finding.sp - address
             return "use after return", f"{below} bytes below the stack pointer"
         if finding.is_unwritten:
-            return "uninitialised read", self._deciding(finding)
+            return "uninitialised read", self._describe_decision(finding)
         verb: FaultKind = "out-of-bounds write" if finding.is_store else "out-of-bounds read"
         if self._platform.region_of(address) is None:
             return "stack overflow", stack_overflow_detail(self._platform, finding.sp)
@@ -360,7 +360,7 @@ class Sanitizer:
     def _is_deep(self) -> bool:
         return self._memory.stack_bytes > self.stack_limit
 
-    def _never_written(self, address: int) -> str:
+    def _describe_unwritten(self, address: int) -> str:
         if self._stack.address <= address < self._stack.end:
             return f"a local variable, {self._stack.end - address} bytes below the stack's top"
         for extent in (*self._given, *self._live.values()):

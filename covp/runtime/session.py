@@ -188,7 +188,7 @@ class Session(Resident):
             self.image_memory.release(image)
             raise
         kind = HostedGraph if hosted else GraphModule
-        module = self._add(kind(self, image, program, self._unloaded))
+        module = self._add(kind(self, image, program, self._detach_accelerators))
         self._programs.append(program)
         if program.states:
             self._begin(module)
@@ -271,7 +271,7 @@ class Session(Resident):
             raise
         return module
 
-    def _unloaded(self, module: Module) -> None:
+    def _detach_accelerators(self, module: Module) -> None:
         """Detach the accelerators of a program whose memory was given back."""
         assert isinstance(module, GraphModule)
         self._programs.remove(module.program)

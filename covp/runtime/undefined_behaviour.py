@@ -122,13 +122,13 @@ def _place(fault: DeviceFault, device: LowLevelDevice, source: str | None) -> No
     """Put a finding where its check is, instead of in the handler."""
     names, found = device.abilities.names, None
     with suppress(DeviceError):
-        fault.pc = _calling(fault.registers, device.read)
+        fault.pc = _find_call(fault.registers, device.read)
         if names is not None:
             fault.symbol, found = names.locate(fault.pc)
     fault.source = source or found
 
 
-def _calling(registers: Mapping[str, int], read: Callable[[int, int], bytes]) -> int:
+def _find_call(registers: Mapping[str, int], read: Callable[[int, int], bytes]) -> int:
     """Return the address of the call that a handler was entered by."""
     if "rsp" in registers:
         return int.from_bytes(read(registers["rsp"] + 16, 8), "little") - 5

@@ -41,7 +41,7 @@ def noise(count: int, dtype: np.dtype[Any], seed: int) -> Array:
     return np.asarray(bits.view(dtype))
 
 
-def _between(count: int, low: int, high: int, seed: int) -> Array:
+def _draw_integers(count: int, low: int, high: int, seed: int) -> Array:
     """Return random int64 from low to high."""
     if high - low < 1 << 16:  # modulo 2**16 is even enough for a test
         wide = noise(count, np.dtype(np.uint16), seed).astype(np.int64)
@@ -80,10 +80,12 @@ def integers(
             single[(seed >> 1) % count] = high if seed & 1 else low
         return single
     if content == "small":
-        return _between(count, max(low, zero - 2), min(high, zero + 2), seed).astype(dtype)
+        return _draw_integers(count, max(low, zero - 2), min(high, zero + 2), seed).astype(dtype)
     info = np.iinfo(dtype)
     whole = (low, high) == (info.min, info.max)
-    random = noise(count, dtype, seed) if whole else _between(count, low, high, seed).astype(dtype)
+    random = (
+        noise(count, dtype, seed) if whole else _draw_integers(count, low, high, seed).astype(dtype)
+    )
     if content == "sparse":
         random[(noise(count, np.dtype(np.uint8), seed + 1) & 1) == 0] = zero
     return random

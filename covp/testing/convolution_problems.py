@@ -13,7 +13,7 @@ from covp.testing.problem import Array, Pair, Problem, Sides, pad, sides, window
 from covp.testing.requantization import Requantization
 
 
-def _finished(
+def _finish(
     sums: Array,
     bias: Array | None,
     requantization: Requantization | None,
@@ -104,7 +104,7 @@ class ConvolutionProblem(WindowProblem):
         weights = np.split(self.weights, self.groups, axis=0)
         parts = [self._sums(x, w) for x, w in zip(inputs, weights, strict=True)]
         sums = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=3)
-        return _finished(
+        return _finish(
             sums, self.bias, self.requantization, self.activation, self.input.dtype
         ).reshape(self.output_shape)
 
@@ -159,7 +159,7 @@ class DepthwiseProblem(WindowProblem):
                 self.zero_point,
                 self.input.dtype == np.int16,
             )
-        return _finished(sums, self.bias, self.requantization, self.activation, self.input.dtype)
+        return _finish(sums, self.bias, self.requantization, self.activation, self.input.dtype)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,4 +196,4 @@ class FullyConnectedProblem(Problem):
         sums = (self.input.astype(kind) - kind(self.zero_point)) @ self.weights.T.astype(kind)
         if self.input.dtype == np.int8:
             sums = sums.astype(np.int32)
-        return _finished(sums, self.bias, self.requantization, self.activation, self.input.dtype)
+        return _finish(sums, self.bias, self.requantization, self.activation, self.input.dtype)

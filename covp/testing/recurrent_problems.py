@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from covp.graph.ops.quantized_lstm import Gate, QuantizedLstm, run_quantized
+from covp.graph.ops.quantized_lstm import Gate, QuantizedLstm, run_quantized_lstm
 from covp.graph.quantization import multiply_by_quantized_multiplier
 from covp.testing.problem import Array, Problem
 from covp.testing.requantization import Requantization
@@ -114,7 +114,7 @@ class LstmProblem(Problem):
             self.zero_points[1],
             self.input.dtype,
         )
-        sequence, hidden, cell = run_quantized(numbers, self.input, self.hidden, self.cell)
+        sequence, hidden, cell = run_quantized_lstm(numbers, self.input, self.hidden, self.cell)
         return sequence, hidden, cell
 
 

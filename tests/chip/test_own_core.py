@@ -19,7 +19,7 @@ from covp.device.rtl.device import RtlDevice
 from covp.device.timing.model import core_timing, load_timing
 from covp.device.virtual import VirtualDevice
 from covp.errors import PlatformError
-from covp.evaluation.varied import varied
+from covp.evaluation.varied import vary_design
 from covp.exploration.sweep.content import value_content
 from tests.conftest import load
 from tests.device.rtl.conftest import need_rtl
@@ -114,7 +114,7 @@ def test_in_another_process(folder: Path) -> None:
 
 
 def test_as_a_varied_value(folder: Path) -> None:
-    platform, _ = varied("ibex", (), {"platform.core": str(folder)})
+    platform, _ = vary_design("ibex", (), {"platform.core": str(folder)})
     assert platform.core == board_of(folder).core
 
 

@@ -13,7 +13,7 @@ from covp.graph.equality import relative_error
 from covp.graph.models import load_model
 from covp.graph.passes import run_passes
 from covp.graph.random_inputs import probing_inputs
-from covp.graph.reference import run_all, run_changed
+from covp.graph.reference import run_all, run_changed_graph
 from covp.hardware.arithmetic import requantize
 from covp.hardware.job_unit import AcceptedJob
 from covp.peripherals.qconv2d import QConv2d, compute, decode, load
@@ -183,7 +183,7 @@ def test_a_lowered_graph_gives_what_it_gives_from_scratch(model: str) -> None:
     graph = load_model(model)
     lowered = run_passes(graph)
     sample = Sample.random(graph)
-    fast = run_changed(lowered, sample.inputs, graph, sample.tensors)
+    fast = run_changed_graph(lowered, sample.inputs, graph, sample.tensors)
     slow = run_all(lowered, sample.inputs)
     assert fast.keys() == slow.keys()
     for name, value in slow.items():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from covp.errors import CovpError
-from covp.evaluation.varied import varied
+from covp.evaluation.varied import vary_design
 
 
 def test_platform_and_instances_get_their_values():
-    platform, (small, big) = varied(
+    platform, (small, big) = vary_design(
         "cortex-m4",
         ["small=gemm:size=4", "gemm"],
         {
@@ -26,7 +26,7 @@ def test_platform_and_instances_get_their_values():
     flash, ram = platform.memory
     assert (flash.waits.fetch, flash.waits.data, ram.bytes) == (0, 3, 65536)
     assert (platform.clock_hz, platform.core.name) == (80_000_000, "cortex-m33")
-    assert platform.energy == varied("cortex-m4", [], {})[0].energy
+    assert platform.energy == vary_design("cortex-m4", [], {})[0].energy
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,6 @@ def test_platform_and_instances_get_their_values():
 )
 def test_what_is_wrong_is_one_line(name, value, says):
     with pytest.raises(CovpError) as caught:
-        varied("cortex-m4", ["gemm"], {name: value})
+        vary_design("cortex-m4", ["gemm"], {name: value})
     assert says in str(caught.value) and "\n" not in str(caught.value)
     assert name.split("=")[0] in str(caught.value) or name.split(".")[-1] in str(caught.value)

@@ -16,7 +16,7 @@ from covp.graph.batches import run_batch
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.index_map import elementwise, everything, rows_of
 from covp.graph.models import load_model
-from covp.graph.passes.streaming import as_streaming
+from covp.graph.passes.streaming import make_streaming_graph
 from covp.graph.random_inputs import random_inputs
 from covp.graph.reference import ReferenceExecutor
 from covp.graph.user_operators import UserOperator, register_operator, unregister_operator
@@ -64,7 +64,7 @@ def test_models(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_states_are_those_of_each_sample() -> None:
-    stream = as_streaming(load_model("sww"), 2)
+    stream = make_streaming_graph(load_model("sww"), 2)
     assert stream.states
     compare(stream, [random_inputs(stream.inputs, seed) for seed in range(4)], steps=6)
 

@@ -15,7 +15,7 @@ from covp.evaluation import build, run
 from covp.graph import batches
 from covp.graph.attributes import Conv2D, Padding
 from covp.graph.graph import Graph
-from covp.graph.passes.streaming import as_streaming
+from covp.graph.passes.streaming import make_streaming_graph
 from covp.graph.user_operators import unregister_operator
 from covp.graph.zoo.builder import GraphBuilder
 from covp.testing import OperatorCase, layers
@@ -68,7 +68,7 @@ def test_it_is_bit_exact_on_cores(platform: str) -> None:
 def test_it_streams() -> None:
     stream = compare(network(12), 1, 1, windows=40)
     assert stream.outputs[0].shape == (1, 1, 1, 2) and len(stream.states) == 2
-    assert as_streaming(network(12)).streaming is not None
+    assert make_streaming_graph(network(12)).streaming is not None
 
 
 def test_it_takes_batches(monkeypatch: pytest.MonkeyPatch) -> None:

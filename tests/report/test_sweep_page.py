@@ -51,7 +51,7 @@ def answers(tmp_path: Path, rows: list[Row], script: str, width: int = 1280) -> 
 
 def fronts_of(rows: list[Row]) -> list[int]:
     """Of each model the front, by number."""
-    ordered = designs.ordered(rows)
+    ordered = designs.sort_rows(rows)
     all_costs, found = costs(ordered, PAIR), list[int]()
     for model in {row["model"] for row in ordered}:
         mine = [i for i, row in enumerate(ordered) if row["model"] == model]
@@ -77,9 +77,11 @@ def test_the_figure_has_the_front_of_what_is_shown(tmp_path: Path) -> None:
         """,
     )
     assert sorted(said["all"]) == fronts_of(rows)
-    kept = [r for r in designs.ordered(rows) if r["platform"] != "cv32e40p" and r["model"] != "kws"]
+    kept = [
+        r for r in designs.sort_rows(rows) if r["platform"] != "cv32e40p" and r["model"] != "kws"
+    ]
     expected = {r["key"] for i, r in enumerate(kept) if i in fronts_of(kept)}
-    shown = {designs.ordered(rows)[i]["key"] for i in said["left"]}
+    shown = {designs.sort_rows(rows)[i]["key"] for i in said["left"]}
     assert shown == expected and len(expected) > 4
     assert said["count"] == f"{len(kept)} of {len(rows)} points"
     assert said["rows"] == "resnet"

@@ -23,7 +23,7 @@ from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.base.terminal import say
 from covp.building.tune.compilers import by_distance
 from covp.building.tune.keys import layer_key, structure_key
-from covp.building.tune.shipped import FOLDER, file_name, read_shipped
+from covp.building.tune.shipped import FOLDER, file_name, read_shipped_trials
 from covp.building.tune.trial import VERSION, Cost, ScheduleTrial, best_of, pareto_front
 from covp.chip.cores import Core, core_names
 from covp.codegen.layer import KernelRequest, schedules
@@ -63,7 +63,7 @@ class Records:
     """
 
     def __init__(self, paths: Iterable[Path], shipped: Iterable[Path] = ()) -> None:
-        self._unread = [(path, read_shipped) for path in shipped]
+        self._unread = [(path, read_shipped_trials) for path in shipped]
         self._unread += [(path, read_trials) for path in paths]
         self._opened: set[str] = set()
         # by core, device and layer_key or structure_key

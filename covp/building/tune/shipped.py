@@ -40,7 +40,7 @@ def file_name(core: str, compiler: str) -> str:
     return f"{core}-{compiler.replace(' ', '-')}.jsonl"
 
 
-def read_shipped(path: Path) -> list[ScheduleTrial]:
+def read_shipped_trials(path: Path) -> list[ScheduleTrial]:
     """Return the trials of one file.
 
     Raises:
@@ -71,7 +71,7 @@ def read_shipped(path: Path) -> list[ScheduleTrial]:
     ]
 
 
-def write_shipped(path: Path, trials: Iterable[ScheduleTrial]) -> None:
+def write_shipped_trials(path: Path, trials: Iterable[ScheduleTrial]) -> None:
     """Write exact trials of the virtual device, all of one core, compiler and version."""
     layers: dict[str, list[ScheduleTrial]] = {}
     for trial in trials:

@@ -427,7 +427,7 @@ class Counter:
 
     @property
     def explains(self) -> bool:
-        """True if `spending` and `moved_bytes` go by bucket; to be set before `set_markers`."""
+        """True if `read_costs` and `moved_bytes` go by bucket; to be set before `set_markers`."""
         return bool(self.state.explains)
 
     @explains.setter
@@ -444,7 +444,7 @@ class Counter:
         return list(map(Totals, words[::2], words[1::2]))
 
     def set_functions(self, marks: Sequence[tuple[int, int]], functions: int) -> None:
-        """Count by function in `spending`; clears it.
+        """Count by function in `read_costs`; clears it.
 
         Args:
             marks: (address, number of the function that begins there, from 1; 0: none does).
@@ -455,7 +455,7 @@ class Counter:
             raise DeviceError("not enough host memory for the counts of functions")
         self._function_count, self._counting = functions, object()
 
-    def spending(self) -> NDArray[np.int64]:
+    def read_costs(self) -> NDArray[np.int64]:
         """Return the instructions, and cycles by `ALL_CAUSES`, of each bucket and function."""
         items = self._spending_items()
         self._library.machine_spending(self._machine, items)

@@ -95,9 +95,9 @@ class Execution:
         self._steps: tuple[Callable[[RunEnd], int | None], ...] = (
             # The core stopped before an access that is not allowed, or before a block with a use of
             # what was never written. Nothing else has happened.
-            self._raise_finding,
+            self._raise_violation,
             # The same before a misaligned access.
-            self._raise_misaligned,
+            self._raise_misalignment,
             # A model's error comes first: the emulator's status after it is only how it stopped.
             self._raise_model_error,
             # The store is done although the pc is still at it. It must be passed before anything
@@ -241,7 +241,7 @@ class Execution:
         """Make accesses that the shadow does not allow faults from now on."""
         self._shadow, self._explain = shadow, explain
 
-    def _raise_finding(self, end: RunEnd) -> None:
+    def _raise_violation(self, end: RunEnd) -> None:
         finding = self._shadow.finding() if self._shadow is not None else None
         if finding is None:
             return
@@ -251,13 +251,13 @@ class Execution:
         fault.address, fault.size = finding.address, finding.size
         raise fault
 
-    def _raise_misaligned(self, end: RunEnd) -> None:
+    def _raise_misalignment(self, end: RunEnd) -> None:
         if self._counter.state.misaligned:
             self._left_at(end.pc)
             raise self._faults.misaligned_fault(end.pc)
 
     def _raise_model_error(self, end: RunEnd) -> None:
-        error = self._mmio.take_pending()
+        error = self._mmio.take_error()
         if error is None:
             return
         self._left_at(end.pc)
@@ -267,7 +267,7 @@ class Execution:
 
     def _pass_store(self, end: RunEnd) -> int | None:
         """Go on after a store at which the emulator stopped as an interrupt comes next."""
-        if not self._mmio.take_stored():
+        if not self._mmio.take_store_stop():
             return None
         after = end.pc + self._size(end.pc)
         self._left_at(after)

@@ -110,10 +110,10 @@ class FaultReader:
     def _access(self, pc: int, sp: int, lacks: int) -> DeviceFault:
         state, platform = self._counter.state, self._platform
         if lacks == uc.UC_PROT_EXEC:
-            address = self._first_refused(pc, _LONGEST, lacks)
+            address = self._find_refusal(pc, _LONGEST, lacks)
             detail = "a jump out of the memory"
             return DeviceFault("unmapped fetch", pc=pc, address=address, detail=detail)
-        address = self._first_refused(state.access_address, state.access_size, lacks)
+        address = self._find_refusal(state.access_address, state.access_size, lacks)
         kind: FaultKind = "unmapped write" if lacks == uc.UC_PROT_WRITE else "unmapped read"
         region = platform.region_of(address)
         if region is not None:
@@ -124,7 +124,7 @@ class FaultReader:
             detail = nearest_region(platform, address)
         return DeviceFault(kind, pc=pc, address=address, size=state.access_size, detail=detail)
 
-    def _first_refused(self, address: int, size: int, lacks: int) -> int:
+    def _find_refusal(self, address: int, size: int, lacks: int) -> int:
         """Return the first byte of an access in a page that lacks a permission."""
         last = address + size - 1
         if self._allows(address, lacks) and last // PAGE != address // PAGE:

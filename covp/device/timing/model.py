@@ -467,7 +467,7 @@ def _figures(model: TimingFile, one: InstructionClass) -> tuple[Any, ...]:
     def of(cycles: Mapping[str, int], default: int = 0) -> int:
         return cycles.get(one.name, cycles.get(one.like, default))
 
-    def named(classes: Collection[str]) -> bool:
+    def includes(classes: Collection[str]) -> bool:
         return one.name in classes or one.like in classes
 
     return (
@@ -477,14 +477,14 @@ def _figures(model: TimingFile, one: InstructionClass) -> tuple[Any, ...]:
         of(model.late),
         of(model.taken),
         of(model.mispredicted),
-        named(model.alone),
-        named(model.decoded),
-        not model.second or named(model.second),
-        named(model.sooner),
-        named(model.forwards),
-        named(model.takes),
-        named(model.passes),
-        named(model.by_places),
+        includes(model.alone),
+        includes(model.decoded),
+        not model.second or includes(model.second),
+        includes(model.sooner),
+        includes(model.forwards),
+        includes(model.takes),
+        includes(model.passes),
+        includes(model.by_places),
     )
 
 

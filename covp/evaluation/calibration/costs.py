@@ -49,7 +49,7 @@ class MeasuredBlock:
     ends: int
 
     @property
-    def placed(self) -> PlacedBlock:
+    def native_block(self) -> PlacedBlock:
         """Block in the form of the native side."""
         return place_block(self.code, self.address, self.before, self.ends)
 
@@ -116,7 +116,7 @@ def _chosen(blocks: Sequence[MeasuredBlock], places: Iterable[int]) -> _Chosen:
     numbers = list(places)
     return _Chosen(
         np.array(numbers, np.int64),
-        (PlacedBlock * len(numbers))(*(blocks[n].placed for n in numbers)),
+        (PlacedBlock * len(numbers))(*(blocks[n].native_block for n in numbers)),
         np.array([blocks[n].weights for n in numbers]).reshape(-1, _TIMES),
     )
 

@@ -79,7 +79,7 @@ class Layout:
         """
         found = self._count(shape)
         if found is None:
-            raise UsageError(f"{where}: has the shape {shape}; {self.expected}")
+            raise UsageError(f"{where}: has the shape {shape}; {self.description}")
         return found
 
     def steps_of_one(self, shape: Shape, where: str) -> int:
@@ -95,7 +95,9 @@ class Layout:
             found = self._count(whole)
             if found is not None and found[0] == 1:
                 return found[1]
-        raise UsageError(f"{where}: has the shape {shape}, but must be one sample; {self.expected}")
+        raise UsageError(
+            f"{where}: has the shape {shape}, but must be one sample; {self.description}"
+        )
 
     def _count(self, shape: Shape) -> tuple[int, int] | None:
         own = self.tensor.shape
@@ -148,7 +150,7 @@ class Layout:
         tensor = self.tensor
         takes_floats = tensor.quantization is not None or tensor.dtype.kind == "f"
         if dtype != tensor.dtype and not (dtype.kind == "f" and takes_floats):
-            raise UsageError(f"{where}: is {dtype}; {self.expected}")
+            raise UsageError(f"{where}: is {dtype}; {self.description}")
 
     def _store(self, values: Array, where: str) -> tuple[Array, Array, int]:
         """Return the values as stored, as reals, and how many of them the type cannot hold."""
@@ -168,7 +170,7 @@ class Layout:
         return quantize(single, tensor, self.half_to_even), single, beyond
 
     @property
-    def expected(self) -> str:
+    def description(self) -> str:
         """Description of the allowed arrays, for errors."""
         tensor = self.tensor
         text = f"{tensor.name} takes {tensor.dtype} of shape (samples, {_extents(tensor.shape)})"

@@ -19,7 +19,7 @@ from covp.evaluation.energy import Energy
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import Runner
 from covp.evaluation.sample import Sample
-from covp.evaluation.varied import varied
+from covp.evaluation.varied import vary_design
 from covp.exploration.retiming.core_times import CoreTimes
 from covp.exploration.retiming.path import Cut, merge, path_of
 from covp.exploration.retiming.run_trace import (
@@ -105,7 +105,7 @@ def _caches(platform: Platform, sizes: Mapping[str, Sequence[int]]) -> tuple[Gho
                 hint=near_misses(name, known),
             )
         for size in own:
-            varied(platform, [], {f"platform.{name}.size": size})
+            vary_design(platform, [], {f"platform.{name}.size": size})
     return tuple(
         GhostCache(name, size)
         for name, own in known.items()

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from covp.accelerator.backend import AcceleratorBackend
 from covp.chip.platform_file import parse_size
 from covp.errors import UsageError, near_misses
-from covp.evaluation.varied import PLATFORM, varied
+from covp.evaluation.varied import PLATFORM, vary_design
 from covp.exploration.retiming.core_times import CoreTimes, demand_like
 from covp.exploration.retiming.run_trace import RunTrace
 from covp.exploration.retiming.scan import UnitRows, Walked, walk
@@ -147,7 +147,7 @@ def _cores(
     platforms = []
     for design in first.tolist():
         values = {name: column[design].item() for name, column in own.items()}
-        platform, backends = varied(trace.platform, list(trace.in_core.values()), values)
+        platform, backends = vary_design(trace.platform, list(trace.in_core.values()), values)
         demand_like(trace.platform, platform)
         platforms.append(platform)
         without.append(times.cycles(platform, _changed_in_core(trace, backends, values)))
@@ -171,7 +171,7 @@ def _clocks(trace: RunTrace, columns: Mapping[str, Column], count: int) -> NDArr
     if column is None:
         return np.full(count, trace.platform.clock_hz, np.int64)
     for value in (column.min().item(), column.max().item()):
-        varied(trace.platform, [], {_CLOCK: value})
+        vary_design(trace.platform, [], {_CLOCK: value})
     return column.astype(np.int64)
 
 

@@ -81,7 +81,7 @@ def sweep(
     ):
         if retry_failed:
             known = kept.rows() if is_search else points
-            kept.forget_failed([each.key for each in known])
+            kept.forget_failures([each.key for each in known])
         if is_search:
             points = _search(given, kept, workers, tell or silent)
         else:

@@ -7,7 +7,7 @@ from typing import Any
 
 from covp.device.board import core_sources
 from covp.evaluation.area import estimate_area
-from covp.evaluation.varied import PLATFORM, varied
+from covp.evaluation.varied import PLATFORM, vary_design
 from covp.exploration.sweep.points import Point
 
 
@@ -23,7 +23,7 @@ def area_um2(point: Point) -> float | None:
 
 @functools.lru_cache(maxsize=10_000)
 def _area(point: Point) -> float | None:
-    _, units = varied(point.platform, point.accelerators, point.values)
+    _, units = vary_design(point.platform, point.accelerators, point.values)
     areas = [estimate_area(unit) for unit in units]
     known = [area.um2 for area in areas if area is not None]
     return sum(known) if len(known) == len(areas) else None
@@ -41,7 +41,7 @@ def cycles_source(point: Point) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=10_000)
 def _source(point: Point) -> tuple[tuple[str, Any], ...]:
-    platform, _ = varied(point.platform, (), point.values)
+    platform, _ = vary_design(point.platform, (), point.values)
     found = core_sources(platform.core, platform).cycles
     assert found is not None  # of the virtual device
     return ("cycles_model", found.model), ("cycles_error", found.error)

@@ -13,7 +13,7 @@ from covp.accelerator.registry import find_backends
 from covp.chip.platform_file import Platform, load_platform
 from covp.device.timing.model import core_timing
 from covp.errors import CovpError, UsageError
-from covp.evaluation.varied import PLATFORM, varied
+from covp.evaluation.varied import PLATFORM, vary_design
 from covp.exploration.sweep.spec import Spec
 
 Setup = tuple[str, ...]
@@ -101,7 +101,9 @@ def _owners(
         # the one that is nearest says what is wrong with the name
         units = [unit for each in setups.values() for unit in each]
         own = [unit for unit in units if unit.name == owner] or _distinct(units)
-        varied(next(iter(boards.values())), own[:1] if owner != PLATFORM and own else [], {name: 0})
+        vary_design(
+            next(iter(boards.values())), own[:1] if owner != PLATFORM and own else [], {name: 0}
+        )
         raise UsageError(f"{name}: no platform and no set-up has it")
     return found
 
@@ -130,9 +132,9 @@ def _check(
         if owner == PLATFORM:
             for board in boards.values():
                 if _has(board, parameter):
-                    core_timing(varied(board, (), {name: value})[0].core)
+                    core_timing(vary_design(board, (), {name: value})[0].core)
             continue
         board = next(iter(boards.values()))
         for unit in (unit for units in setups.values() for unit in units if unit.name == owner):
             if parameter in unit.values:
-                varied(board, [unit], {name: value})
+                vary_design(board, [unit], {name: value})

@@ -11,9 +11,9 @@ from covp.errors import CovpError
 from covp.evaluation import Build, Evaluation, Sample, build
 from covp.evaluation.data import Data, Scores, accuracy_of
 from covp.evaluation.energy import Energy
-from covp.evaluation.renewed import renewed
-from covp.evaluation.runner import measured
-from covp.evaluation.varied import PLATFORM, varied
+from covp.evaluation.renewed import renew_build
+from covp.evaluation.runner import measure_inference
+from covp.evaluation.varied import PLATFORM, vary_design
 from covp.exploration.retiming import RunTrace
 from covp.exploration.retiming.recording import record_with_result
 from covp.exploration.sweep.content import data_content, model_content
@@ -49,7 +49,7 @@ def timing_only(point: Point) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=256)
 def _timing_only(content: str, platform: str, accelerators: tuple[str, ...]) -> frozenset[str]:
-    board, units = varied(platform, accelerators, {})
+    board, units = vary_design(platform, accelerators, {})
     names = {f"{PLATFORM}.clock_hz", f"{PLATFORM}.timing"}
     if not board.caches:
         parts = ("wait_states", "wait_states.fetch", "wait_states.data")
@@ -85,16 +85,16 @@ def _kept(point: Point, with_trace: bool, files: str) -> RecordedDesign:
         except CovpError:
             with_trace = False
         else:
-            better = renewed(result)
+            better = renew_build(result)
             if better is not None:
                 trace, result = record_with_result(better, sample)
     if not with_trace:
-        result = measured(made, sample)[0]
+        result = measure_inference(made, sample)[0]
     return RecordedDesign({**figures_of(result, point), **_accuracy(result.build, point)}, trace)
 
 
 def _build(point: Point) -> Build:
-    platform, units = varied(point.platform, point.accelerators, point.values)
+    platform, units = vary_design(point.platform, point.accelerators, point.values)
     graph = _model(point.model, point.seed, _files(point))[0]
     return build(graph, platform, units, point.options)
 

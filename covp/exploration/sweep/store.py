@@ -215,7 +215,7 @@ class Store(Owned):
         """Return the keys that have a row, with its status, "ok" or "failed"."""
         return {row.key: row.status for row in self.rows(keys)}
 
-    def forget_failed(self, keys: Sequence[str]) -> None:
+    def forget_failures(self, keys: Sequence[str]) -> None:
         """Remove the failed ones among the rows of some keys, so that they are tried again."""
         with self._begin() as connection:
             for part in _parts(keys):
@@ -237,7 +237,7 @@ class Store(Owned):
                 for part in _parts(damaged):
                     connection.execute(sql.delete(rows).where(rows.c.key.in_(part)))
             if damaged:
-                _say_damaged(self.location, len(damaged), "removed")
+                _report_damage(self.location, len(damaged), "removed")
             return found
 
         return patiently(read)
@@ -289,11 +289,11 @@ def stored_rows(where: str | Path, keys: Sequence[str] | None = None) -> list[Ro
     with open_to_read(where) as (connection, location):
         found, damaged = read_rows(connection, keys)
     if damaged:
-        _say_damaged(location, len(damaged), "left out")
+        _report_damage(location, len(damaged), "left out")
     return found
 
 
-def _say_damaged(location: Location, count: int, what: str) -> None:
+def _report_damage(location: Location, count: int, what: str) -> None:
     _log.warning(
         "%s: rows whose checksum is wrong: %d; %s, the sweep evaluates them again",
         *(location, count, what),

@@ -36,7 +36,7 @@ def layout(name: str) -> Callable[[Layout], Layout]:
 
 
 @functools.cache
-def _load_installed() -> None:
+def _load_plugins() -> None:
     """Register what other packages name in the entry point group; covp's own stay as they are."""
     for entry in entry_points(group=ENTRY_POINTS):
         if entry.name in _LAYOUTS:
@@ -49,13 +49,13 @@ def _load_installed() -> None:
 
 def layout_names() -> list[str]:
     """Return all names, sorted."""
-    _load_installed()
+    _load_plugins()
     return sorted(_LAYOUTS)
 
 
 def find_layout(name: str) -> Layout:
     """Return the layout of a name. Raises UsageError with near misses."""
-    _load_installed()
+    _load_plugins()
     if name not in _LAYOUTS:
         raise UsageError(f"there is no layout {name!r}:", hint=near_misses(name, _LAYOUTS))
     return _LAYOUTS[name]

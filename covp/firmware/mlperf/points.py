@@ -13,7 +13,7 @@ from covp.device.stop import Source
 from covp.evaluation import Build, Evaluation, Sample, build
 from covp.evaluation.data.tasks import Task
 from covp.evaluation.energy import Energy
-from covp.evaluation.runner import measured
+from covp.evaluation.runner import measure_inference
 from covp.graph.graph import Graph
 
 
@@ -124,5 +124,5 @@ def measure(job: MeasureJob) -> tuple[Performance, Build]:
         sample = Sample.random(point.graph, job.seed)
     else:
         sample = Sample.of(point.graph, [job.sample], "dataset")
-    result, _ = measured(made, sample)
+    result, _ = measure_inference(made, sample)
     return Performance.of(result), result.build

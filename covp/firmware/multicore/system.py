@@ -179,7 +179,7 @@ class System(Closing):
         board.activate(board.cores)
         start = board.clock.now
         for core, one in zip(board.cores, firmware, strict=True):
-            self._begin_counting(core, one, traffic)
+            self._begin_count(core, one, traffic)
         if traffic:
             board.count_traffic().restarted()
         entries = [(one.program.entry, one.stop) for one in firmware]
@@ -216,7 +216,7 @@ class System(Closing):
             raise UsageError("until must name at least one core")
         return [self.firmware[name] for name in names], [names.index(name) for name in wanted]
 
-    def _begin_counting(self, core: EmulatedCore, firmware: Firmware, traffic: bool) -> None:
+    def _begin_count(self, core: EmulatedCore, firmware: Firmware, traffic: bool) -> None:
         functions = self.board.symbols.functions()
         marks = {end: 0 for _, end, _ in functions}
         marks |= {start: number for number, (start, _, _) in enumerate(functions, 1)}

@@ -99,7 +99,7 @@ def fuse_qdq(graph: ProtoGraph) -> None:
     for node in list(graph.nodes):
         if (node.op_type, node.domain) == ("QuantizeLinear", ""):
             _fuse(graph, node)
-    graph.drop_unused()
+    graph.drop_unused_nodes()
 
 
 def _fuse(graph: ProtoGraph, last: onnx.NodeProto) -> None:

@@ -128,7 +128,7 @@ class Importer:
             for tensor in outputs:  # nothing is computed of no elements
                 tensor.data = np.zeros(tensor.shape, tensor.dtype)
         elif all(t is None or t.data is not None for t in inputs):
-            self._count_folded(kind, outputs)
+            self._limit_folds(kind, outputs)
             values = [None if t is None else t.data for t in inputs]
             results = known.reference(op, values)
             for tensor, value in zip(outputs, results, strict=True):
@@ -137,7 +137,7 @@ class Importer:
             self.ops.append(op)
         return outputs
 
-    def _count_folded(self, kind: str, made: Sequence[Tensor]) -> None:
+    def _limit_folds(self, kind: str, made: Sequence[Tensor]) -> None:
         """Raise ModelError: constants would take more than a core has, before they are made."""
         self._folded += sum(tensor.nbytes for tensor in made)
         if self._folded > MOST_FOLDED:

@@ -286,7 +286,7 @@ class ProtoGraph:
     def _index(self, node: onnx.NodeProto) -> int:
         return next(i for i, other in enumerate(self.nodes) if other is node)
 
-    def drop_unused(self) -> None:
+    def drop_unused_nodes(self) -> None:
         """Drop nodes that were read before patterns were replaced, and now are not."""
         before = Counter(name for node in self.graph.node for name in _reads(node))
         kept: list[onnx.NodeProto] = []

@@ -58,7 +58,7 @@ class ScaleAndZeroPoint:
             raise ModelError(f"the scale of {what} is not positive; quantize the model again")
 
     @property
-    def unsigned(self) -> bool:
+    def is_unsigned(self) -> bool:
         """True if values are uint8."""
         return self.zero_point.dtype == np.uint8
 
@@ -67,7 +67,7 @@ class ScaleAndZeroPoint:
         """The scale, and the zero point of int8. Raises ModelError where there are several."""
         if self.scale.size != 1:
             raise ModelError("several scales for an activation are not supported; use one")
-        return float(self.scale[0]), int(self.zero_point[0]) - UNSIGNED * self.unsigned
+        return float(self.scale[0]), int(self.zero_point[0]) - UNSIGNED * self.is_unsigned
 
     @property
     def quantization(self) -> Quantization:
@@ -80,7 +80,7 @@ def as_int8(importer: Importer, tensor: Tensor, parameters: ScaleAndZeroPoint) -
     """Return the int8 tensor with this quantization that holds a value's bytes."""
     wanted = parameters.quantization
     if tensor.dtype == np.uint8:
-        tensor = as_signed(importer, tensor, wanted)
+        tensor = shift_to_int8(importer, tensor, wanted)
     if tensor.dtype != np.int8:
         raise ModelError(f"tensor {tensor.name} is {tensor.dtype}; int8 and uint8 are supported")
     made = any(tensor is output for op in importer.ops for output in op.outputs)
@@ -113,7 +113,7 @@ def finish(
 
 def given_out(importer: Importer, tensor: Tensor, parameters: ScaleAndZeroPoint) -> Tensor:
     """Return an int8 result as the type that the model states."""
-    if not parameters.unsigned or tensor.quantization is None:
+    if not parameters.is_unsigned or tensor.quantization is None:
         return tensor
     return importer.add(
         "QUANTIZE",
@@ -127,7 +127,7 @@ def shift_zero_point(quantization: Quantization, by: int) -> Quantization:
     return Quantization(quantization.scale, quantization.zero_point + np.int32(by))
 
 
-def as_signed(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor:
+def shift_to_int8(importer: Importer, tensor: Tensor, wanted: Quantization) -> Tensor:
     """Return the int8 tensor that is 128 less than a uint8 one."""
     if tensor.data is not None:
         data = (tensor.data.astype(np.int64) - UNSIGNED).astype(np.int8)

@@ -133,7 +133,9 @@ def _gate(op: Op, gate: int) -> Gate:
     )
 
 
-def run_quantized(numbers: QuantizedLstm, source: Array, hidden: Array, cell: Array) -> list[Array]:
+def run_quantized_lstm(
+    numbers: QuantizedLstm, source: Array, hidden: Array, cell: Array
+) -> list[Array]:
     """Return the sequence of hidden states, and both states afterwards.
 
     Args:

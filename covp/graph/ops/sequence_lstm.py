@@ -15,7 +15,7 @@ from covp.errors import ModelError
 from covp.graph.graph import Op
 from covp.graph.index_map import IndexMap, Reads, Space
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, check_type, given, ieee
-from covp.graph.ops.quantized_lstm import QuantizedLstm, run_quantized
+from covp.graph.ops.quantized_lstm import QuantizedLstm, run_quantized_lstm
 
 INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES = 1, 5, 12
 """Positions of the first of four inputs: of the input, forget, cell and output gate."""
@@ -100,7 +100,7 @@ def _types(op: Op) -> None:
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
     if given(values, 0).dtype != np.float32:
         states = given(values, HIDDEN), given(values, CELL)
-        return run_quantized(QuantizedLstm.of(op), given(values, 0), *states)
+        return run_quantized_lstm(QuantizedLstm.of(op), given(values, 0), *states)
     with ieee():
         return _float(op, values)
 

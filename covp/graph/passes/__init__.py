@@ -13,7 +13,7 @@ from covp.graph.passes.constant_folding import fold_constants
 from covp.graph.passes.copy import copy_graph
 from covp.graph.passes.dead_code import remove_dead_ops
 from covp.graph.passes.expand_operators import expand_operators
-from covp.graph.passes.flatten_order import reorder_flattened
+from covp.graph.passes.flatten_order import reorder_flattened_weights
 from covp.graph.passes.fold_scale import fold_scales
 from covp.graph.passes.fuse_activation import fuse_activations
 from covp.graph.passes.fuse_attention import fuse_attention
@@ -34,7 +34,7 @@ PASSES: tuple[Pass, ...] = (
     fold_constants,
     remove_no_ops,
     remove_transposes,
-    reorder_flattened,
+    reorder_flattened_weights,
     remove_dead_ops,
     reshape_for_transposes,
     merge_reshapes,

@@ -12,7 +12,7 @@ import numpy as np
 from covp.graph.graph import Graph, Op
 
 
-def reorder_flattened(graph: Graph) -> None:
+def reorder_flattened_weights(graph: Graph) -> None:
     """Remove the TRANSPOSE of TRANSPOSE, RESHAPE, FULLY_CONNECTED with constant weights."""
     for op in graph.ops:
         if op.kind != "FULLY_CONNECTED" or op.input(1).data is None:

@@ -116,14 +116,14 @@ class _Roll:
         """Return the graph."""
         height, rows = self._target.shape[1], self._patches.rows
         for end in range(rows, height + rows, rows):
-            self._ends = self._needed(min(end, height))
+            self._ends = self._find_ends(min(end, height))
             for op in self._chain:
                 if self._done[id(op.output)] < self._ends[id(op.output)]:
                     self._compute(op)
         self._join(self._chain[-1], self._parts, self._target)
         return replace(self._graph, ops=[*self._ops, *self._graph.ops[self._patches.depth :]])
 
-    def _needed(self, end: int) -> dict[int, int]:
+    def _find_ends(self, end: int) -> dict[int, int]:
         """Return one past the last row of each tensor that the target's rows need."""
         ends = dict(self._done) | {id(self._target): end}
         ends[id(self._source)] = 0

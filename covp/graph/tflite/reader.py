@@ -113,7 +113,7 @@ def _initial_values(file: TfliteFile, index: int) -> dict[Hashable, NDArray[Any]
     values = run_all(graph, [])
     return {
         key: values[tensor.name] if tensor.data is None else tensor.data
-        for key, tensor in reader.variables.written().items()
+        for key, tensor in reader.variables.final_values().items()
     }
 
 

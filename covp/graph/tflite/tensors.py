@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from covp.errors import ModelError, printable
 from covp.graph.graph import Quantization, Tensor
 from covp.graph.tflite.flatbuffer import TfliteFile
-from covp.graph.tflite.unsigned import as_signed
+from covp.graph.tflite.unsigned import shift_to_int8
 
 _MOST_AXES = 8  # of LiteRT's kernels
 _DTYPES = {
@@ -52,7 +52,7 @@ class SubgraphTensors:
     def __getitem__(self, index: int) -> Tensor:
         if index not in self._read:
             stated = self._tensor(index)
-            self._read[index] = tensor = as_signed(stated)
+            self._read[index] = tensor = shift_to_int8(stated)
             if tensor is not stated:
                 self.unsigned.add(id(tensor))
         return self._read[index]

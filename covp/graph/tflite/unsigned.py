@@ -21,7 +21,7 @@ _OFFSET = 128
 _NUMBERS = frozenset({"CAST", "GATHER_ND", "ONE_HOT", "BITWISE_XOR", "RIGHT_SHIFT"})
 
 
-def as_signed(tensor: Tensor) -> Tensor:
+def shift_to_int8(tensor: Tensor) -> Tensor:
     """Return the int8 tensor of a quantized uint8 one; any other tensor itself."""
     scaled = tensor.quantization
     if tensor.dtype != np.uint8 or scaled is None:
@@ -36,7 +36,7 @@ def adapt(op: Op, unsigned: Container[int]) -> None:
 
     Args:
         op: with its attributes.
-        unsigned: ids of the tensors that `as_signed` made.
+        unsigned: ids of the tensors that `shift_to_int8` made.
 
     Raises:
         ModelError: the operator reads stored values as numbers.

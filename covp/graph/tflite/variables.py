@@ -59,7 +59,7 @@ class Variables:
             _demand_same(variable.now, value)
         variable.now = value
 
-    def written(self) -> dict[Hashable, Tensor]:
+    def final_values(self) -> dict[Hashable, Tensor]:
         """Return the values at the end by key."""
         return {key: v.now for key, v in self._variables.items() if v.now is not None}
 

@@ -76,7 +76,7 @@ def read_code(elf: bytes) -> CodeMap:
         steps,
         places,
         _without_code(rows),
-        tuple(_placed(known, rows)),
+        tuple(_place_instances(known, rows)),
         owners,
         _blocks(steps),
     )
@@ -156,7 +156,7 @@ def _symbols(file: Any, known: Sequence[Instance], steps: Container[int]) -> lis
     return found
 
 
-def _placed(instances: Sequence[Instance], rows: Sequence[LineRow]) -> Iterator[Instance]:
+def _place_instances(instances: Sequence[Instance], rows: Sequence[LineRow]) -> Iterator[Instance]:
     """Yield the instances; those without a declaration (assembly) are declared where they begin."""
     lines = {row.start: row for row in reversed(rows) if row.line}
     for one in instances:

@@ -69,7 +69,7 @@ class _Graph:
             return "shown"
         return "unknown" if pairs else "missed"
 
-    def _deciding(self, number: int, value: bool) -> list[Path]:
+    def _find_paths(self, number: int, value: bool) -> list[Path]:
         return [path for path in self._paths(number, value) if self._decides(path)]
 
     def _paths(self, number: int, value: bool) -> Iterator[Path]:
@@ -132,13 +132,13 @@ def conditions(file: FileCoverage) -> list[ConditionCoverage]:
     """Return the conditions of a file by line; those of copies of a decision are put together."""
     found: dict[tuple[tuple[int, int], ...], list[ConditionCoverage]] = {}
     for decision, branches in file.decisions:
-        judged = _judged(decision, branches)
+        judged = _judge_conditions(decision, branches)
         key = tuple((one.line, one.column) for one in judged)
         found[key] = list(map(_together, found.get(key, judged), judged))
     return [one for key in sorted(found) for one in found[key]]
 
 
-def _judged(decision: Decision, branches: Sequence[Branch]) -> list[ConditionCoverage]:
+def _judge_conditions(decision: Decision, branches: Sequence[Branch]) -> list[ConditionCoverage]:
     result = []
     judged = judge(decision.conditions, branches)
     for number, (condition, status) in enumerate(zip(decision.conditions, judged, strict=True)):

@@ -55,7 +55,7 @@ def _decision(
     nodes = [root.address]
     for address in nodes:  # it grows
         for target in _ways(code.steps[address]):
-            reached = _following(code, address, target, numbers)
+            reached = _find_next(code, address, target, numbers)
             if reached is None or reached in used or reached in nodes:
                 continue
             if _is_one_expression(code, address, reached) and _stays(code, address, target):
@@ -75,7 +75,7 @@ def _decides(code: CodeMap, nodes: Sequence[int]) -> bool:
 
 def _leads(code: CodeMap, node: int, way: int, nodes: Container[int]) -> int | Exit:
     """Return the branch of ``nodes``, or the exit, that a way leads to."""
-    reached = _following(code, node, way, nodes)
+    reached = _find_next(code, node, way, nodes)
     return _exit(code, way) if reached is None else reached
 
 
@@ -85,7 +85,7 @@ def _ways(step: DecodedInstruction) -> tuple[int, int]:
     return step.target, step.end
 
 
-def _following(code: CodeMap, node: int, way: int, nodes: Container[int]) -> int | None:
+def _find_next(code: CodeMap, node: int, way: int, nodes: Container[int]) -> int | None:
     """Return the branch of ``nodes`` that comes next, at a higher address, or None."""
     reached = _next_branch(code, way)
     return reached if reached is not None and reached in nodes and reached > node else None
@@ -94,7 +94,7 @@ def _following(code: CodeMap, node: int, way: int, nodes: Container[int]) -> int
 def _exits(code: CodeMap, nodes: Sequence[int]) -> list[Exit]:
     """Return the places outside ``nodes`` that the branches lead to."""
     ways = ((node, way) for node in nodes for way in _ways(code.steps[node]))
-    left = {_exit(code, way) for node, way in ways if _following(code, node, way, nodes) is None}
+    left = {_exit(code, way) for node, way in ways if _find_next(code, node, way, nodes) is None}
     return sorted(left, key=str)
 
 
@@ -104,7 +104,7 @@ def _as_data(
     exits = _exits(code, nodes)
 
     def leads(node: int, way: int) -> int:
-        reached = _following(code, node, way, nodes)
+        reached = _find_next(code, node, way, nodes)
         return -1 - exits.index(_exit(code, way)) if reached is None else nodes.index(reached)
 
     return tuple(

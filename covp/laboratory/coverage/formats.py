@@ -26,7 +26,7 @@ def report(files: Mapping[str, FileCoverage]) -> str:
     for path, file in sorted(files.items()):
         text.append(f"{names[path]:{width}}  {_sums(file)}")
     for path, file in sorted(files.items()):
-        text += (f"{names[path]}:{rest}" for rest in _missing(file))
+        text += (f"{names[path]}:{rest}" for rest in _list_gaps(file))
     return "\n".join(text)
 
 
@@ -48,7 +48,7 @@ def _share(hit: int, found: int) -> str:
     return f"{hit}/{found} {100 * hit // found}%" if found else "-"
 
 
-def _missing(file: FileCoverage) -> list[str]:
+def _list_gaps(file: FileCoverage) -> list[str]:
     """List what did not run or went one way only, by line and column."""
     found = [((first, 0), _did_not_run(first, last)) for first, last in _spans(file.lines)]
     for branch in file.branches:
@@ -56,7 +56,7 @@ def _missing(file: FileCoverage) -> list[str]:
             found.append(((branch.line, branch.column), _one_way(branch)))
     for one in conditions(file):
         if one.both and one.status != "shown":
-            found.append(((one.line, one.column), _undecided(one)))
+            found.append(((one.line, one.column), _describe_gap(one)))
     return [
         f"{line}:{column}: {text}" if column else f"{line}: {text}"
         for (line, column), text in sorted(found)
@@ -73,7 +73,7 @@ def _one_way(branch: Branch) -> str:
     return f"{branch.name} was {what} {taken} of {taken + untaken} times"
 
 
-def _undecided(one: ConditionCoverage) -> str:
+def _describe_gap(one: ConditionCoverage) -> str:
     seen = "was not seen to decide" if one.status == "missed" else "may have decided"
     return f"condition {one.number} of {one.of} {seen} alone"
 

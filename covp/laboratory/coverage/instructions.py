@@ -63,7 +63,7 @@ def _half(code: bytes, at: int) -> int:
     return int.from_bytes(code[at : at + 2], "little")
 
 
-def _signed(value: int, bits: int) -> int:
+def _sign_extend(value: int, bits: int) -> int:
     return value - (1 << bits) if value >> (bits - 1) & 1 else value
 
 
@@ -111,10 +111,10 @@ def _riscv_step(pc: int, size: int, bits: int) -> DecodedInstruction:
 def _short_riscv(pc: int, bits: int) -> DecodedInstruction:
     kind = bits & 0xE003
     if kind in (0xA001, 0x2001):
-        target = pc + _signed(_gather(bits, *_C_JUMP), 12)
+        target = pc + _sign_extend(_gather(bits, *_C_JUMP), 12)
         return DecodedInstruction(pc, 2, bits, "jump" if kind == 0xA001 else "call", target)
     if kind in (0xC001, 0xE001):
-        target = pc + _signed(_gather(bits, *_C_BRANCH), 9)
+        target = pc + _sign_extend(_gather(bits, *_C_BRANCH), 9)
         return DecodedInstruction(
             pc, 2, bits, "branch", target, "beqz" if kind == 0xC001 else "bnez"
         )
@@ -127,10 +127,10 @@ def _short_riscv(pc: int, bits: int) -> DecodedInstruction:
 def _long_riscv(pc: int, bits: int) -> DecodedInstruction:
     opcode, rd = bits & 0x7F, bits >> 7 & 31
     if opcode == 0x63:
-        target = pc + _signed(_gather(bits, *_BRANCH), 13)
+        target = pc + _sign_extend(_gather(bits, *_BRANCH), 13)
         return DecodedInstruction(pc, 4, bits, "branch", target, _RISCV_BRANCHES[bits >> 12 & 7])
     if opcode == 0x6F:
-        target = pc + _signed(_gather(bits, *_JAL), 21)
+        target = pc + _sign_extend(_gather(bits, *_JAL), 21)
         return DecodedInstruction(pc, 4, bits, "call" if rd else "jump", target)
     if opcode == 0x67:
         return DecodedInstruction(pc, 4, bits, "call" if rd else "leave")
@@ -166,13 +166,16 @@ def _conditional(step: DecodedInstruction, first: bool) -> DecodedInstruction:
 
 def _short_thumb(pc: int, bits: int) -> DecodedInstruction:
     if bits & 0xF000 == 0xD000 and bits & 0x0E00 != 0x0E00:
-        target = pc + 4 + _signed((bits & 0xFF) << 1, 9)
+        target = pc + 4 + _sign_extend((bits & 0xFF) << 1, 9)
         return DecodedInstruction(pc, 2, bits, "branch", target, f"b{_CONDITIONS[bits >> 8 & 15]}")
     if bits & 0xF500 == 0xB100:
         target = pc + 4 + _gather(bits, (9, 1, 6), (3, 5, 1))
-        return DecodedInstruction(pc, 2, bits, "branch", target, "cbnz" if bits & 0x0800 else "cbz")
+        name = "cbnz" if bits & 0x0800 else "cbz"
+        return DecodedInstruction(pc, 2, bits, "branch", target, name)
     if bits & 0xF800 == 0xE000:
-        return DecodedInstruction(pc, 2, bits, "jump", pc + 4 + _signed((bits & 0x7FF) << 1, 12))
+        return DecodedInstruction(
+            pc, 2, bits, "jump", pc + 4 + _sign_extend((bits & 0x7FF) << 1, 12)
+        )
     if bits & 0xFF87 == 0x4780:  # blx
         return DecodedInstruction(pc, 2, bits, "call")
     # bx; mov and add to pc; pop of pc; udf, bkpt
@@ -189,10 +192,10 @@ def _long_thumb(pc: int, bits: int) -> DecodedInstruction:
         i1, i2 = (bits >> 13 & 1) ^ sign ^ 1, (bits >> 11 & 1) ^ sign ^ 1
         offset = sign << 24 | i1 << 23 | i2 << 22 | _gather(bits, (16, 10, 12), (0, 11, 1))
         kind: Kind = "call" if bits & 0x4000 else "jump"
-        return DecodedInstruction(pc, 4, bits, kind, pc + 4 + _signed(offset, 25))
+        return DecodedInstruction(pc, 4, bits, kind, pc + 4 + _sign_extend(offset, 25))
     if bits & 0xF800D000 == 0xF0008000 and bits & 0x03800000 != 0x03800000:
         fields = ((26, 1, 20), (11, 1, 19), (13, 1, 18), (16, 6, 12), (0, 11, 1))
-        target = pc + 4 + _signed(_gather(bits, *fields), 21)
+        target = pc + 4 + _sign_extend(_gather(bits, *fields), 21)
         return DecodedInstruction(pc, 4, bits, "branch", target, f"b{_CONDITIONS[bits >> 22 & 15]}")
     table = bits & 0xFFF0FFE0 == 0xE8D0F000  # tbb, tbh
     loads_many = bits & 0xFE508000 == 0xE8108000 and bits & 0x01800000 in (0x800000, 0x1000000)

@@ -81,12 +81,12 @@ def _calls_handler(
             )
         if step.kind == "call":
             line, own = (places.get(at, _NOWHERE)[:2] for at in (address, site.address))
-            return _called(steps, step) in handlers and (line == own or not line[1])
+            return _find_callee(steps, step) in handlers and (line == own or not line[1])
         address = step.target if step.kind == "jump" and step.target is not None else step.end
     return False
 
 
-def _called(steps: Mapping[int, DecodedInstruction], step: DecodedInstruction) -> int | None:
+def _find_callee(steps: Mapping[int, DecodedInstruction], step: DecodedInstruction) -> int | None:
     """Return where a call leads, also that of a pair of AUIPC and JALR."""
     before = steps.get(step.address - 4)
     if step.target is not None or before is None or before.size != 4 or step.size != 4:

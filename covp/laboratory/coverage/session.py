@@ -48,7 +48,7 @@ class Coverage:
         demand("session", session, Resident, "a session")
         self._session = weakref.ref(session)  # `collect` keeps one for each session
         self._runtime = runtime
-        self._device = _tracing(session)
+        self._device = _find_tracer(session)
         self._before: Trace | None = None
         self._conditional: dict[int, int] = {}
         self._data = CoverageData()
@@ -169,7 +169,7 @@ class Coverage:
         for image in session.images[1:]:
             code = read_code(image.elf.content)
             counts = count(ran, code.steps, executed)
-            self._data.add(_named(measure(code, counts), self._runtime))
+            self._data.add(_name_files(measure(code, counts), self._runtime))
             known_counts = self._counted.get(image.path, (code, NO_COUNTS))[1]
             self._counted[image.path] = code, known_counts + counts
 
@@ -195,7 +195,7 @@ def collect(session: Resident) -> CoverageData:
     return coverage.take()
 
 
-def _tracing(session: Resident) -> TracesCode:
+def _find_tracer(session: Resident) -> TracesCode:
     ability = session.device.abilities.code
     if ability is None:
         raise UsageError(
@@ -208,7 +208,7 @@ def _tracing(session: Resident) -> TracesCode:
 # -- names of files --------------------------------------------------------------------------------
 
 
-def _named(data: CoverageData, runtime: bool) -> CoverageData:
+def _name_files(data: CoverageData, runtime: bool) -> CoverageData:
     """Name files that were given as text independently of this machine."""
     generated, own = cache_dir("sources"), runtime_dir().resolve()
     named = CoverageData()

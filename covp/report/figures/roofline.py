@@ -163,7 +163,7 @@ def _texts(
             "intensity": max(_number(one["intensity"]) for one in close),
             "speed": max(_number(one["speed"]) for one in close),
             "far": _is_far(close, across),
-            "text": _listed([str(one["number"]) for one in close]),
+            "text": _join_numbers([str(one["number"]) for one in close]),
         }
         for close in groups
     ]
@@ -187,7 +187,7 @@ def _is_close(
     )
 
 
-def _listed(numbers: Sequence[str]) -> str:
+def _join_numbers(numbers: Sequence[str]) -> str:
     return ", ".join(numbers) if len(numbers) <= 4 else f"{', '.join(numbers[:3])} … {numbers[-1]}"
 
 

@@ -52,7 +52,7 @@ def function_slices(log: TimelineLog, windows: Sequence[CycleWindow]) -> list[Sl
     return [
         _slice(log, frame)
         for window in known
-        for frame in _frames(_clipped(stretches, window), window)
+        for frame in _frames(_clip(stretches, window), window)
         if frame.start < frame.end
     ]
 
@@ -66,7 +66,7 @@ def _stretches(log: TimelineLog, end: int) -> Iterator[_Stretch]:
         yield _Stretch(number, kind == CALL, cycle, end, short_cycles, short_calls)
 
 
-def _clipped(stretches: Iterable[_Stretch], window: CycleWindow) -> Iterator[_Stretch]:
+def _clip(stretches: Iterable[_Stretch], window: CycleWindow) -> Iterator[_Stretch]:
     for stretch in stretches:
         part = window.clip(stretch.start, stretch.end)
         if part is None:
@@ -129,7 +129,7 @@ MOST_POINTS = 2000
 Point = tuple[int, float]
 
 
-def thinned(points: Sequence[Point]) -> tuple[Point, ...]:
+def thin_out(points: Sequence[Point]) -> tuple[Point, ...]:
     """At most `MOST_POINTS`; of several at the same cycle the last."""
     latest = sorted(dict(points).items())
     step = max(1, -(-len(latest) // MOST_POINTS))

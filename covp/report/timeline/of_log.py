@@ -14,7 +14,7 @@ from covp.report.timeline.calls import (
     instruction_points,
     mac_points,
     short_calls,
-    thinned,
+    thin_out,
 )
 from covp.report.timeline.phases import CycleWindow
 from covp.report.timeline.tracks import CounterTrack, Slice, Track
@@ -27,16 +27,16 @@ def tracks_of(log: TimelineLog, inside: Sequence[CycleWindow]) -> list[Track]:
     """All but those of layers, in cycles of the device's clock, clipped to some windows."""
     found = [
         Track(CORE, "functions", tuple(function_slices(log, inside))),
-        Track(CORE, "waiting", _clipped(units.stall_slices(log.stalls, log.jobs), inside)),
+        Track(CORE, "waiting", _clip_slices(units.stall_slices(log.stalls, log.jobs), inside)),
     ]
     for unit in _names(job.unit for job in log.jobs):
         jobs = [job for job in log.jobs if job.unit == unit]
-        found.append(Track(unit, "jobs", _clipped(units.job_slices(jobs), inside)))
+        found.append(Track(unit, "jobs", _clip_slices(units.job_slices(jobs), inside)))
     busy = {job.unit for job in log.jobs}
     for master in _names(transfer.master for transfer in log.transfers):
         if master not in busy:
             own = [transfer for transfer in log.transfers if transfer.master == master]
-            slices = _clipped(units.transfer_slices(own), inside)
+            slices = _clip_slices(units.transfer_slices(own), inside)
             found.append(Track(master, "transfers", slices))
     found += [*_register_tracks(log, inside), *_interrupt_tracks(log, inside)]
     return [track for track in found if track.slices]
@@ -46,16 +46,16 @@ def _register_tracks(log: TimelineLog, inside: Sequence[CycleWindow]) -> Iterato
     accesses = list(units.one_by_one(log.accesses))
     for name, place in log.places.items():
         own = (access for access in accesses if access.peripheral == name)
-        yield Track(REGISTERS, name, _clipped(units.access_slices(own, place), inside))
+        yield Track(REGISTERS, name, _clip_slices(units.access_slices(own, place), inside))
 
 
 def _interrupt_tracks(log: TimelineLog, inside: Sequence[CycleWindow]) -> Iterator[Track]:
     names = {place.line: name for name, place in log.places.items() if place.line is not None}
     handlers = units.handler_slices(log.handlings, names, log.end)
-    yield Track(INTERRUPTS, "handlers", _clipped(handlers, inside))
+    yield Track(INTERRUPTS, "handlers", _clip_slices(handlers, inside))
     for name, place in log.places.items():
         changes = [change for change in log.changes if change.peripheral == name]
-        slices = _clipped(units.line_slices(changes, log.end), inside)
+        slices = _clip_slices(units.line_slices(changes, log.end), inside)
         yield Track(INTERRUPTS, f"line {place.line}: {name}", slices)
 
 
@@ -90,7 +90,7 @@ def _names(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _clipped(slices: Iterable[Slice], inside: Sequence[CycleWindow]) -> tuple[Slice, ...]:
+def _clip_slices(slices: Iterable[Slice], inside: Sequence[CycleWindow]) -> tuple[Slice, ...]:
     """The parts of slices that lie in some windows."""
     return tuple(
         replace(one, start=part[0], end=part[1])
@@ -106,4 +106,4 @@ def _within(points: Iterable[Point], inside: Sequence[CycleWindow]) -> tuple[Poi
     given = list(points)
     base = max((value for cycle, value in given if cycle <= start), default=0)
     own = [(cycle, value - base) for cycle, value in given if start < cycle <= end]
-    return thinned([(start, 0), *own]) if own else ()
+    return thin_out([(start, 0), *own]) if own else ()

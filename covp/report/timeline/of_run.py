@@ -42,10 +42,10 @@ def layer_counters(result: Evaluation, places: Sequence[LayerPlace]) -> list[Cou
     """
     live = live_bytes(arena_tensors(result.program), len(result.program.layers))
     points = tuple((place.start, live[place.layer]) for place in places)
-    return [CounterTrack(CORE, "arena bytes live", points), *_moved(result, places)]
+    return [CounterTrack(CORE, "arena bytes live", points), *_traffic_tracks(result, places)]
 
 
-def _moved(result: Evaluation, places: Sequence[LayerPlace]) -> list[CounterTrack]:
+def _traffic_tracks(result: Evaluation, places: Sequence[LayerPlace]) -> list[CounterTrack]:
     """Sums at the end of each layer; without what the core moves between them."""
     totals: Counter[str] = Counter()
     points: dict[str, list[tuple[int, float]]] = {}
@@ -73,7 +73,7 @@ def timeline_of(result: Evaluation) -> Timeline:
         UsageError: the device does not know the cycles of a layer.
     """
     if result.timeline is not None:
-        found = _logged(result, result.timeline)
+        found = _add_log(result, result.timeline)
     else:
         found = _layers_alone(result)
     about = {**_about(result), **found.about}
@@ -105,10 +105,10 @@ def timeline_of_log(log: TimelineLog, clock_hz: int) -> Timeline:
         tuple(counters_of(log, inside)) if inside else (),
         tuple(notes_of(log)),
     )
-    return _shifted(found, inside[0].start) if inside else found
+    return _shift_times(found, inside[0].start) if inside else found
 
 
-def _logged(result: Evaluation, log: TimelineLog) -> Timeline:
+def _add_log(result: Evaluation, log: TimelineLog) -> Timeline:
     found = timeline_of_log(log, result.platform.clock_hz)
     spans = phase_spans(log)
     start = windows(spans)[0].start
@@ -207,7 +207,7 @@ def _short_calls(log: TimelineLog) -> dict[str, Value]:
     return {f"short_call_cycles_of_{name}": own for name, (_, own) in short_calls(log).items()}
 
 
-def _shifted(timeline: Timeline, start: int) -> Timeline:
+def _shift_times(timeline: Timeline, start: int) -> Timeline:
     """Return times in cycles since ``start``."""
     tracks = tuple(
         replace(

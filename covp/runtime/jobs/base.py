@@ -101,7 +101,7 @@ class Jobs(Owned, Generic[Given, Result]):
         """Have a call done."""
 
     @abstractmethod
-    def _ended(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
+    def _wait_for_ends(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
         """Return number, outcome and seconds of calls that ended; none after a time."""
 
     @property
@@ -137,7 +137,7 @@ class Jobs(Owned, Generic[Given, Result]):
         if not self._calls:
             time.sleep(seconds or 0.0)
             return found
-        for number, outcome, passed in self._ended(seconds):
+        for number, outcome, passed in self._wait_for_ends(seconds):
             if self._is_again(number, outcome[1]):
                 continue
             call = self._calls.pop(number)

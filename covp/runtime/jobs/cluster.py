@@ -118,7 +118,7 @@ class Cluster(Jobs[Given, Result]):
         except BaseException as error:
             self._results.put(error)
 
-    def _ended(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
+    def _wait_for_ends(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
         found = take_all(self._results, seconds)
         for each in found:
             if isinstance(each, BaseException):

@@ -38,7 +38,7 @@ class InLine(Jobs[Given, Result]):
     def _start(self, number: int, argument: Given) -> None:
         self._waiting.append((number, argument))
 
-    def _ended(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
+    def _wait_for_ends(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
         number, argument = self._waiting.popleft()
         started = time.monotonic()
         outcome: Outcome
@@ -92,7 +92,7 @@ class Processes(Jobs[Given, Result]):
         self._idle.put(child)
         self._results.put((number, outcome, time.monotonic() - started))
 
-    def _ended(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
+    def _wait_for_ends(self, seconds: float | None) -> list[tuple[int, Outcome, float]]:
         return take_all(self._results, seconds)
 
     def close(self) -> None:

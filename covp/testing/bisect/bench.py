@@ -53,7 +53,7 @@ class BisectBench(Closing):
         self.name = f"{Target(program.platform.name, device)} {toolchain}"
         self.session = Session(program.platform, device, toolchain, strict=True)
         try:
-            self._module = self._loaded(only)
+            self._module = self._load(only)
             self._symbols = self._module.image.elf.symbols
             self.arena = self._module.address(program.arena_symbol)
             if program.startup_function in self._symbols:
@@ -64,7 +64,7 @@ class BisectBench(Closing):
             self.session.close()
             raise
 
-    def _loaded(self, only: int | None) -> Module:
+    def _load(self, only: int | None) -> Module:
         """Load all of the program, or the files of one layer and its accelerators."""
         if only is None:
             return self.session.load(self.program, hosted=True)
@@ -102,7 +102,7 @@ class BisectBench(Closing):
         self._call(layer.wrapper or layer.function, *(self.arena + offset for offset in offsets))
         return self.session.read(self.arena, self.program.arena_bytes)
 
-    def recompiled(self, position: int, *flags: str) -> BisectBench:
+    def recompile(self, position: int, *flags: str) -> BisectBench:
         """Compile one of its layers alone for a virtual device, with further options.
 
         Raises:
@@ -131,7 +131,7 @@ class BisectBench(Closing):
         assert emulator is not None
         return emulator
 
-    def traced(
+    def trace_stores(
         self,
         position: int,
         image: bytes,
@@ -180,10 +180,10 @@ class BisectBench(Closing):
     def stack_at(
         self, position: int, image: bytes, number: int, everywhere: bool = False
     ) -> tuple[str, ...]:
-        """Return the functions active at a store of `traced`, innermost first.
+        """Return the functions active at a store of `trace_stores`, innermost first.
 
         Args:
-            position, image, everywhere: as for `traced`.
+            position, image, everywhere: as for `trace_stores`.
             number: of the store.
         """
         found: list[tuple[str, ...]] = []
@@ -193,7 +193,7 @@ class BisectBench(Closing):
             pc = device.core.read_register("pc")
             found.append(device.board.call_stack(pc, device.core.registers(), device.core))
 
-        self.traced(position, image, everywhere, number, on_store)
+        self.trace_stores(position, image, everywhere, number, on_store)
         return found[0] if found else ()
 
     def place(self, pc: int) -> str:

@@ -167,7 +167,7 @@ def bisect(
             tried = number
             trial = walk.first_wrong(each)
             if trial is not None:
-                finding = _finding(trial, number, each)
+                finding = _describe_trial(trial, number, each)
                 report(f"{finding.lines[0]}; looking for its origin")
                 finding = replace(finding, cause=find_cause(trial))
                 if folder != "":
@@ -218,7 +218,9 @@ def _other(
 ) -> BisectBench | None:
     """Return the other side; None: the reference."""
     if isinstance(against, Program):
-        return _named(BisectBench(against, bench.device, bench.toolchain), "the other program")
+        return _add_to_name(
+            BisectBench(against, bench.device, bench.toolchain), "the other program"
+        )
     program, value = bench.program, against.value
     if against.kind == "reference":
         return None
@@ -228,7 +230,7 @@ def _other(
         return BisectBench(program, value, bench.toolchain)
     if against.kind == "build":
         made = BisectBench(built_by_file(value, program), bench.device, bench.toolchain)
-        return _named(made, str(against))
+        return _add_to_name(made, str(against))
     model, options, how = built
     if isinstance(model, Program):
         how = {"accelerators": [a.backend for a in program.accelerators]}
@@ -238,12 +240,12 @@ def _other(
     return BisectBench(elsewhere, bench.device, bench.toolchain)
 
 
-def _named(bench: BisectBench, what: str) -> BisectBench:
+def _add_to_name(bench: BisectBench, what: str) -> BisectBench:
     bench.name += f" ({what})"
     return bench
 
 
-def _finding(trial: WrongLayer, number: int, sample: Sample) -> Finding:
+def _describe_trial(trial: WrongLayer, number: int, sample: Sample) -> Finding:
     """Return the finding of a trial, as it was found."""
     layer = trial.bench.program.layers[trial.position]
     found = Finding(

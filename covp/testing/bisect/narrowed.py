@@ -81,7 +81,7 @@ def _watchable(trial: WrongLayer, stack: ExitStack) -> WrongLayer | None:
 def _plain(trial: WrongLayer, stack: ExitStack) -> WrongLayer | None:
     """Return the layer alone, without optimization; None where it cannot be compiled or run so."""
     try:
-        bench = stack.enter_context(trial.bench.recompiled(trial.position, PLAIN))
+        bench = stack.enter_context(trial.bench.recompile(trial.position, PLAIN))
         bench.run(trial.position, trial.image)
     except CovpError:
         return None
@@ -113,7 +113,7 @@ def _of_two(
             if found is not None:
                 return found
     if not bench.can_watch:
-        bench = stack.enter_context(bench.recompiled(position))
+        bench = stack.enter_context(bench.recompile(position))
     found = parting_of_arena(here, bench, position)
     if found is not None and plain is not None and is_wrong:
         return replace(origin(plain, plain.got(), steps=True), other=found.other)
@@ -145,8 +145,8 @@ def parting_of_arena(trial: WrongLayer, other: BisectBench, position: int) -> Ca
         other: another build of the same C, with the same arena, on such a device.
         position: of the layer in it.
     """
-    mine = trial.bench.traced(trial.position, trial.image)
-    theirs = other.traced(position, trial.image)
+    mine = trial.bench.trace_stores(trial.position, trial.image)
+    theirs = other.trace_stores(position, trial.image)
     size = trial.bench.program.arena_bytes
     own, its = mine.bytes(), theirs.bytes()
     alike = np.bincount(own.offsets, minlength=size) == np.bincount(its.offsets, minlength=size)
@@ -189,8 +189,8 @@ def parting_of_steps(trial: WrongLayer, other: BisectBench, position: int) -> Ca
         None where all stores of the wrong one are alike, and the other goes on.
     """
     bench = trial.bench
-    mine = bench.traced(trial.position, trial.image, everywhere=True)
-    theirs = other.traced(position, trial.image, everywhere=True)
+    mine = bench.trace_stores(trial.position, trial.image, everywhere=True)
+    theirs = other.trace_stores(position, trial.image, everywhere=True)
     own, its = bench.of_layer(mine), other.of_layer(theirs)
     left, right = _same_stores(bench, mine)[own], _same_stores(other, theirs)[its]
     count = min(len(left), len(right))

@@ -129,7 +129,7 @@ def origin(trial: WrongLayer, got: NDArray[Any], steps: bool = False) -> Cause:
         steps: the layer is compiled without optimization: tell the assignments, too.
     """
     bench = trial.bench
-    trace = bench.traced(trial.position, trial.image)
+    trace = bench.trace_stores(trial.position, trial.image)
     last = trace.last()
     keys = last[wrong_bytes(trial, got)]
     if (keys >= 0).any():
@@ -172,7 +172,7 @@ def describe_store(
     return Cause(
         kind,
         Spot.of(first, bench.program),
-        made=_first_with(before, _signed(trace.stores[store])),
+        made=_first_with(before, _signed_value(trace.stores[store])),
         call_stack=stack,
         accelerator="" if target == "cpu" else target,
         steps=before[-STEPS:],
@@ -197,7 +197,7 @@ def _steps(trial: WrongLayer, number: int) -> tuple[Step, ...]:
         number: of the store among those to the arena.
     """
     bench = trial.bench
-    trace = bench.traced(trial.position, trial.image, everywhere=True)
+    trace = bench.trace_stores(trial.position, trial.image, everywhere=True)
     in_arena = trace.in_arena
     if number >= in_arena.size:  # more stores than are kept
         return ()
@@ -208,10 +208,10 @@ def _steps(trial: WrongLayer, number: int) -> tuple[Step, ...]:
         spot = Spot.of(bench.place(int(store["pc"])), bench.program)
         if steps and steps[-1].spot == spot:
             steps.pop()
-        steps.append(Step(spot, _signed(store)))
+        steps.append(Step(spot, _signed_value(store)))
     return tuple(steps)
 
 
-def _signed(store: Any) -> int:
+def _signed_value(store: Any) -> int:
     bits, value = 8 * int(store["size"]), int(store["value"])
     return value - (1 << bits) if value >> bits - 1 else value

@@ -100,7 +100,7 @@ def _still_wrong(trial: WrongLayer) -> WrongLayer | None:
         if trial.kind == "fault":
             trial.bench.run(trial.position, trial.image)
             return None
-        wanted = _wanted(trial)
+        wanted = _find_target(trial)
         if wanted is None or not trial.law(trial.got(), wanted).size:
             return None
     except (DeviceFault, AcceleratorError) as error:
@@ -109,7 +109,7 @@ def _still_wrong(trial: WrongLayer) -> WrongLayer | None:
     return replace(trial, wanted=wanted)
 
 
-def _wanted(trial: WrongLayer) -> Array | None:
+def _find_target(trial: WrongLayer) -> Array | None:
     """Return the tensor as the other build or the reference has it, if it is written."""
     if trial.kind == "overwritten tensor":
         return trial.values[trial.tensor]

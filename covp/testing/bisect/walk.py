@@ -113,7 +113,7 @@ class Walk:
                 after = self.bench.run(position, trial.image)
             except (DeviceFault, AcceleratorError) as error:
                 return WrongLayer(self.bench, position, trial.values, "fault", error=error)
-            wrong = self._judged(position, after, values, expected)
+            wrong = self._judge_outputs(position, after, values, expected)
             if wrong is not None:
                 return wrong
             self.layers.add(layer.function)
@@ -121,7 +121,7 @@ class Walk:
                 values.setdefault(tensor.name, content(after, tensor))
         return None
 
-    def _judged(
+    def _judge_outputs(
         self,
         position: int,
         after: bytes,

@@ -64,7 +64,9 @@ def write_test(small: Shrunk, folder: Path, platform: str | Path) -> WrittenTest
         data["wanted"] = trial.wanted
     np.savez_compressed(folder / f"{layer.function}.npz", **data)  # type: ignore[arg-type]
     where = _platform(platform, trial, folder)
-    units = [_attached(a, folder) for a in needed_accelerators(program, trial.position)]
+    units = [
+        _accelerator_expression(a, folder) for a in needed_accelerators(program, trial.position)
+    ]
     path = folder / f"test_{layer.function}.py"
     path.write_text(_text(small, list(files), where, units), encoding="utf-8")
     return WrittenTest(path, small.used, small.elements)
@@ -76,7 +78,7 @@ def _platform(given: str | Path, trial: WrongLayer, folder: Path) -> str:
     if platform.name in platform_names() and load_platform(platform.name) == platform:
         return repr(platform.name)
     path = folder / f"{platform.name}.yaml"
-    keys = _stated(msgspec.to_builtins(platform))
+    keys = _plain_data(msgspec.to_builtins(platform))
     path.write_text(yaml.safe_dump(keys, sort_keys=False), encoding="utf-8")
     try:
         if read_platform(path) == platform:
@@ -87,14 +89,14 @@ def _platform(given: str | Path, trial: WrongLayer, folder: Path) -> str:
     return repr(str(Path(given).resolve() if Path(given).is_file() else given))
 
 
-def _stated(value: Any) -> Any:
+def _plain_data(value: Any) -> Any:
     """Plain data without the keys that are None."""
     if isinstance(value, dict):
-        return {key: _stated(inner) for key, inner in value.items() if inner is not None}
-    return [_stated(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+        return {key: _plain_data(inner) for key, inner in value.items() if inner is not None}
+    return [_plain_data(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
-def _attached(accelerator: AcceleratorInstance, folder: Path) -> str:
+def _accelerator_expression(accelerator: AcceleratorInstance, folder: Path) -> str:
     """Return the accelerator as a Python expression; the file of a user's own is copied."""
     spec = spec_of(accelerator.backend)
     kind = type(accelerator.backend)

@@ -63,7 +63,7 @@ def _wrong_uses(bench: DriverBench, unit: JobUnit, good: Values) -> Iterator[Att
     for name in pointers:
         for address in (_OUTSIDE, _end_of_ram(bench.device.platform)):
             use = f"{name} at 0x{address:08x}, outside the memory"
-            yield use, partial(_rejected, bench, good | {name: address})
+            yield use, partial(_find_rejection, bench, good | {name: address})
     for name in names:
         halves = {0, good[name] & 0xFFFF, good[name] & 0xFFFF0000} - {good[name]}
         for value in halves if name not in pointers else ():
@@ -73,7 +73,7 @@ def _wrong_uses(bench: DriverBench, unit: JobUnit, good: Values) -> Iterator[Att
         for name in pointers:
             if name != target:
                 changed = good | {target: good[name]}
-                yield f"{target} on top of {name}", partial(_rejected, bench, changed)
+                yield f"{target} on top of {name}", partial(_find_rejection, bench, changed)
 
 
 def _program(bench: DriverBench, values: Values) -> None:
@@ -106,7 +106,7 @@ def _job(bench: DriverBench, values: Values) -> tuple[int, NDArray[np.intp]]:
     return (status >> 8 & 0xFF if status & _DONE else -1), changed
 
 
-def _rejected(bench: DriverBench, values: Values) -> str | None:
+def _find_rejection(bench: DriverBench, values: Values) -> str | None:
     code, changed = _job(bench, values)
     if changed.size:
         return f"{changed.size} bytes of memory were written, first at 0x{changed[0]:08x}"

@@ -62,12 +62,12 @@ class BenchDevice(VirtualDevice):
         limit = MOST_INSTRUCTIONS if max_instructions is None else max_instructions
         part = self.inside
         if part is None:
-            return self._limited(entry, stop, limit)
-        self._limited(entry, part.start, limit)
-        part.over(lambda: self._limited(part.start, part.end, limit))
-        return self._limited(part.end, stop, limit)
+            return self._apply_limit(entry, stop, limit)
+        self._apply_limit(entry, part.start, limit)
+        part.over(lambda: self._apply_limit(part.start, part.end, limit))
+        return self._apply_limit(part.end, stop, limit)
 
-    def _limited(self, entry: int, stop: int, limit: int) -> Stop:
+    def _apply_limit(self, entry: int, stop: int, limit: int) -> Stop:
         try:
             return super().execute(entry, stop, _WORKING, limit)
         except DeviceFault as fault:

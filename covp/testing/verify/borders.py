@@ -179,11 +179,11 @@ def _affordable(case: ConvCase) -> ConvCase:
         }
         # the smaller of two large ones shrinks first: the long one is what the case is about
         field = min((n for n in sizes if sizes[n] > 3), key=lambda n: sizes[n], default="size")
-        case = replace(case, **{field: _halved(getattr(case, field), case.kind)})
+        case = replace(case, **{field: _halve(getattr(case, field), case.kind)})
     return case
 
 
-def _halved(value: Any, kind: str) -> Any:
+def _halve(value: Any, kind: str) -> Any:
     if isinstance(value, int):
         return max(1, value // 2)
     a, b = value

@@ -80,12 +80,12 @@ class ChainCase:
                 for position, value in enumerate(op.inputs)
                 if value is tensor
             )
-            wanted = _wanted(self.parts[reader], position)
+            wanted = _wanted_input(self.parts[reader], position)
             found.append(filled(tensor, rng) if wanted is None else wanted)
         return found
 
 
-def _wanted(part: Any, position: int) -> NDArray[Any] | None:
+def _wanted_input(part: Any, position: int) -> NDArray[Any] | None:
     """Return the value that a layer wants as an input where it is not random, else None."""
     is_special = any(getattr(part, name, False) for name in ("largest", "extreme", "ties"))
     if not is_special and getattr(part, "content", "random") == "random":
@@ -146,7 +146,7 @@ def fit_part(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
         for reader, position, writer in chain.wires:
             if reader == part:
                 wanted = with_output(parts[writer], own.input(position).shape)
-                parts[writer] = _saturated(wanted) if at_ends else wanted
+                parts[writer] = _saturate(wanted) if at_ends else wanted
                 write(writer)
 
     write(number)
@@ -154,7 +154,7 @@ def fit_part(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
     return refit(chain, parts)
 
 
-def _saturated(case: Any) -> Any:
+def _saturate(case: Any) -> Any:
     """Return a convolution whose channels have all the lowest results, or all the highest."""
     if not isinstance(case, ConvCase):
         return case

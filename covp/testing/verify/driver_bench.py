@@ -213,7 +213,11 @@ class DriverBench:
                 run_layer(self, memory, placement, first, prepared.steps[number])
                 self._counts[offloaded] = memory.count
                 offloaded += 1
-                wrong = wrong or self._watched() or self._impossible(graph, placement.ops, values)
+                wrong = (
+                    wrong
+                    or self._describe_violation()
+                    or self._impossible(graph, placement.ops, values)
+                )
                 results, buffers = memory.results(op.outputs), memory.writable
                 damage += memory.damage()
             values |= {id(t): r for t, r in zip(op.outputs, results, strict=True)}
@@ -276,7 +280,7 @@ class DriverBench:
         stated = {op.name: definition(op.kind).macs(op) for op in graph.ops}
         return impossible(self.backend, ops, stated, values, jobs)
 
-    def _watched(self) -> str:
+    def _describe_violation(self) -> str:
         """Say which rule driver or unit have broken so far."""
         if self.core_watch.wrong or self.watch is None:
             return self.core_watch.wrong

@@ -176,7 +176,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
         return [(area.base + start, size) for area, start, size in self._written]
 
     @property
-    def near_used(self) -> int:
+    def near_bytes(self) -> int:
         """Bytes of the near memory from its start on that hold buffers."""
         near = self.areas.near
         return near.memory.size if near.top < near.memory.size else near.used
@@ -190,7 +190,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
         for area, start, size in self._spans:
             if area.cache is not None:  # the core has stored the tensors: lines of them are dirty
                 area.cache.soil(area.base + start, size)
-        for area in self._touched():
+        for area in self._list_areas():
             area.memory[:] = area.content
         for (area, start, size), data in zip(kept, present, strict=True):
             area.memory[start : start + size] = data
@@ -201,7 +201,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
 
         Not in the lines of a data cache that a buffer shares: no driver can part them.
         """
-        for area in self._touched():
+        for area in self._list_areas():
             if area is self.areas.flash and area is not self.areas.near:
                 continue
             others = np.ones(area.memory.size, bool)
@@ -227,7 +227,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
         for area, start, size in self._written:
             area.content[start : start + size] = area.memory[start : start + size]
         found: list[int] = []
-        for area in self._touched():
+        for area in self._list_areas():
             if not np.array_equal(area.memory, area.content):
                 changed = np.flatnonzero(area.memory != area.content)
                 found += [area.base + int(i) for i in changed]
@@ -245,7 +245,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
         data = None if value is None else np.ascontiguousarray(value, tensor.dtype)
         if tensor.constant and data is not None:
             return self._constant(tensor, data, tensor.dtype.itemsize)
-        return self._place(tensor, tensor.nbytes, tensor.dtype.itemsize, data, self._moved())
+        return self._place(tensor, tensor.nbytes, tensor.dtype.itemsize, data, self._next_area())
 
     def constant(self, constant: Constant) -> int:
         """Return the address of a constant's values."""
@@ -253,7 +253,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
 
     def workspace(self, workspace: Workspace) -> int:
         """Return the address of room for a workspace."""
-        return self._place(workspace, workspace.nbytes, 16, None, self._moved())
+        return self._place(workspace, workspace.nbytes, 16, None, self._next_area())
 
     def slice(self, part: TensorSlice) -> int:
         """Return the address of a slice's first element."""
@@ -278,7 +278,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
         area.content[start : start + nbytes] = room.view(np.uint8)
         return area.base + start
 
-    def _moved(self) -> Area:
+    def _next_area(self) -> Area:
         """Choose the RAM of the next tensor or workspace: each one's is a bit of the conditions."""
         number, self._moving = self._moving, self._moving + 1
         is_far = self.conditions.apart and self.conditions.far >> number % 4 & 1
@@ -316,7 +316,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
         self._loaded = False
         return area.base + start
 
-    def _touched(self) -> Iterable[Area]:
+    def _list_areas(self) -> Iterable[Area]:
         """Return the memories whose content counts."""
         if self.conditions.apart or self._kept is not None:
             return self.areas.all()

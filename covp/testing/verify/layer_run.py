@@ -76,18 +76,18 @@ def _step(bench: Driven, memory: GuardedMemory, step: Step) -> None:
 def _call(bench: Driven, memory: GuardedMemory, step: CCall, function: str) -> None:
     arguments = memory.render(step)
     memory.store()
-    with _watched(bench, memory):
+    with _watch_stores(bench, memory):
         bench.call(function, arguments)
 
 
 @contextmanager
-def _watched(bench: Driven, memory: GuardedMemory) -> Iterator[None]:
+def _watch_stores(bench: Driven, memory: GuardedMemory) -> Iterator[None]:
     """Compare the unit's stores with what the layer may write."""
     watch = bench.watch
     if watch is None:
         yield
         return
-    watch.used, watch.writable = memory.near_used, memory.writable
+    watch.used, watch.writable = memory.near_bytes, memory.writable
     try:
         yield
     finally:
@@ -101,7 +101,7 @@ def _in_halves(bench: Driven, memory: GuardedMemory, step: CCall, begin: str, en
         bench.watch.demand_complete(begin)
     memory.scribble()
     bench.scribble()
-    with _watched(bench, memory):
+    with _watch_stores(bench, memory):
         bench.call(end, ())
 
 

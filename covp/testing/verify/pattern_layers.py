@@ -84,10 +84,10 @@ def _operator(node: Node) -> bool:
 
 
 def _chains(root: Node, leaf: Draw) -> S[ChainCase]:
-    return st.builds(_finished, _chain(root, leaf), st.integers(0, 2**16), st.integers(0, 7))
+    return st.builds(_finish_chain, _chain(root, leaf), st.integers(0, 2**16), st.integers(0, 7))
 
 
-def _finished(chain: ChainCase, seed: int, gap: int) -> ChainCase:
+def _finish_chain(chain: ChainCase, seed: int, gap: int) -> ChainCase:
     return ChainCase(chain.parts, chain.wires, seed, gap)
 
 
@@ -138,7 +138,7 @@ def _with_dtype(case: Any, dtype: str) -> Any:
     """QUANTIZE and DEQUANTIZE have types of their own."""
     if case.kind in ("QUANTIZE", "DEQUANTIZE") or getattr(case, "dtype", dtype) == dtype:
         return case
-    return _replaced(case, dtype=dtype)
+    return _replace_layers(case, dtype=dtype)
 
 
 def _plain(case: Any) -> Any:
@@ -148,7 +148,7 @@ def _plain(case: Any) -> Any:
     return replace(case, batch=1) if isinstance(case, PoolCase) else case
 
 
-def _replaced(case: Any, **fields: Any) -> Any:
+def _replace_layers(case: Any, **fields: Any) -> Any:
     return replace(case, **fields)
 
 
@@ -260,5 +260,5 @@ def _operators_after(kind: str, shape: Shape, dtype: str) -> S[Any]:
     if kind == "DEQUANTIZE":
         return layers.conversions(kind, shape=shape)
     if find_user_operator(kind) is not None:
-        return drawn(kind).map(lambda case: _replaced(case, shape=shape, dtype=dtype))
+        return drawn(kind).map(lambda case: _replace_layers(case, shape=shape, dtype=dtype))
     return st.nothing()

@@ -31,7 +31,7 @@ def _one_image(case: Any) -> Any:
 def _in(n: int) -> Form:
     """Channels, or the last axis, in multiples of n."""
 
-    def rounded(case: Any) -> Any:
+    def round_up(case: Any) -> Any:
         if isinstance(case, ConvCase):
             wide, deep = (-(-extent // n) * n for extent in case.channels)
             return replace(
@@ -43,7 +43,7 @@ def _in(n: int) -> Form:
             return replace(case, shape=(*case.shape[:-1], -(-case.shape[-1] // n) * n))
         return case
 
-    return rounded
+    return round_up
 
 
 def _equal_channels(case: Any) -> Any:
@@ -91,12 +91,12 @@ def _integers(case: Any) -> Any:
 
 
 def _all_of(*forms: Form) -> Form:
-    def applied(case: Any) -> Any:
+    def apply_all(case: Any) -> Any:
         for form in forms:
             case = form(case)
         return case
 
-    return applied
+    return apply_all
 
 
 def _with_levels(*counts: int) -> Form:

@@ -23,7 +23,7 @@ from covp.testing.verify.life import CALLS, life
 from covp.testing.verify.printed_test import printed_test, spec_of
 from covp.testing.verify.search import Budget, LayerSearch
 from covp.testing.verify.stages import Stages, Strategies, strategies_of
-from covp.testing.verify.waiting import waiting
+from covp.testing.verify.waiting import check_waiting_times
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,11 @@ def verify(
         search = LayerSearch(bench, budget)
         models = _zoo() if models is None else models
         stages = Stages(search, strategies, examples, seed, models, shapes or {}, {})
-        found = _tried(stages, progress)
+        found = _try_layers(stages, progress)
         finished, abuses = not budget.is_spent, 0
         if found is None:
             sample = _demand_sample(search, strategies)
-            found = _sleeping(backend, platform, toolchain, search, progress)
+            found = _try_sleep(backend, platform, toolchain, search, progress)
             if found is None and isinstance(bench, DriverBench) and isinstance(bench.unit, JobUnit):
                 progress("registers")
                 abuses, wrong = abuse(bench, sample)
@@ -163,7 +163,7 @@ def _of_search(search: LayerSearch) -> _Failure:
     return _Failure(str(search.error), search.failing, search.before)
 
 
-def _tried(stages: Stages, progress: Callable[[str], None]) -> _Failure | None:
+def _try_layers(stages: Stages, progress: Callable[[str], None]) -> _Failure | None:
     """Small layers, jobs of all times, hundreds of calls, and layers of all other kinds."""
     search = stages.search
     progress(", ".join(stages.strategies))
@@ -192,7 +192,7 @@ def _waits(bench: VerifyBench, case: Case | None) -> _Failure | None:
     """Check a layer with jobs of all times, where a unit on the bus has times."""
     if case is None or not isinstance(bench, DriverBench) or bench.watch is None:
         return None
-    wrong = waiting(bench, case)
+    wrong = check_waiting_times(bench, case)
     return None if wrong is None else _Failure(wrong[1], case, cycles=wrong[0])
 
 
@@ -213,7 +213,7 @@ def _elements(case: Case) -> int:
     return sum(tensor.size for tensor in case.graph().tensors())
 
 
-def _sleeping(
+def _try_sleep(
     backend: AcceleratorBackend,
     platform: str | Platform,
     toolchain: str,

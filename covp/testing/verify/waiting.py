@@ -1,4 +1,4 @@
-"""`waiting`: whether a driver waits for the end of a job, however long or short it is."""
+"""`check_waiting_times`: whether a driver waits for the end of a job, long or short."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FEW = 20_000
 """Cycles of a driver that a longer job does not make longer: it sleeps, or fixed delays."""
 
 
-def waiting(bench: DriverBench, case: Case) -> tuple[int, str] | None:
+def check_waiting_times(bench: DriverBench, case: Case) -> tuple[int, str] | None:
     """Run a layer with jobs of all times, in one call and, where there are such, in two.
 
     Args:

@@ -116,9 +116,9 @@ class UnitWatch(Observer):
     def store(self, master: str, address: int, data: NDArray[np.uint8]) -> None:
         """See `Observer`."""
         if master == self.unit.name:
-            self._stored(address, data.size, data)
+            self._note_store(address, data.size, data)
 
-    def _stored(self, address: int, size: int, data: NDArray[np.uint8]) -> None:
+    def _note_store(self, address: int, size: int, data: NDArray[np.uint8]) -> None:
         self._demand_own(address, size)
         job = self._now_ending
         if job is None:
@@ -157,7 +157,7 @@ class UnitWatch(Observer):
 
     # -- the clock ----------------------------------------------------------------------------
 
-    def scheduled(self, fire: Callable[[], None]) -> tuple[_Job, Callable[[], None]]:
+    def wrap_callback(self, fire: Callable[[], None]) -> tuple[_Job, Callable[[], None]]:
         """Return a callback to be fired in place of the one that the unit schedules."""
         inherited = [] if self._now_ending is None else self._now_ending.reads
         job = _Job([*inherited, *self._reads], self.memory[: self.used].copy())
@@ -186,7 +186,7 @@ class UnitWatch(Observer):
     def _watch_start(self, unit: JobUnit) -> None:
         start = unit.start
 
-        def watched(_: int) -> None:
+        def start_and_watch(_: int) -> None:
             self._stored_at_start = False
             self._reads, self._late = [], ""
             busy = unit.get("STATUS", "BUSY")
@@ -196,13 +196,13 @@ class UnitWatch(Observer):
 
         store, names = unit.write_register, {r.offset: r.name for r in unit.registers}
 
-        def stored(offset: int, size: int, value: int) -> None:
+        def store_and_note(offset: int, size: int, value: int) -> None:
             store(offset, size, value)
             if offset >= FIRST_OFFSET and unit.get("STATUS", "BUSY"):
                 self._late = names.get(offset, f"register 0x{offset:x}")
 
-        unit.write_register = stored  # type: ignore[method-assign]
-        unit.start = watched  # type: ignore[method-assign]
+        unit.write_register = store_and_note  # type: ignore[method-assign]
+        unit.start = start_and_watch  # type: ignore[method-assign]
 
 
 class _WatchedClock(ClockView):
@@ -220,7 +220,7 @@ class _WatchedClock(ClockView):
         now = self.now
         real = now + self._watch.time_of(cycle - now)
         self._moved = {cycle: real}
-        job, end = self._watch.scheduled(fire)
+        job, end = self._watch.wrap_callback(fire)
         job.event = super().at(real, end)
         return job.event
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from covp.building.tune.records import VERSION, ScheduleTrial, append_trials
-from covp.building.tune.shipped import FOLDER, write_shipped
+from covp.building.tune.shipped import FOLDER, write_shipped_trials
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "ship_records.py"
 SPEC = importlib.util.spec_from_file_location("ship_records", SCRIPT)
@@ -32,8 +32,8 @@ def test_shipped_trials_stay_and_newer_ones_replace(tmp_path):
         trial("a", "mac x=2", 90, 60),
         trial("b", "mac x=1", 10, 10),
     ]
-    write_shipped(shipped / "rv32imc-zig-1.jsonl", old)
-    write_shipped(shipped / "other-zig-1.jsonl", [trial("a", "mac x=1", 5, 5, core="other")])
+    write_shipped_trials(shipped / "rv32imc-zig-1.jsonl", old)
+    write_shipped_trials(shipped / "other-zig-1.jsonl", [trial("a", "mac x=1", 5, 5, core="other")])
     new = [trial("a", "mac x=2", 80, 60), trial("a", "mac x=4", 200, 70)]
     append_trials(own / "rv32imc-zig-1.jsonl", new)
     assert ship_records.fronts(shipped, own) == {

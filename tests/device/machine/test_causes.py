@@ -77,11 +77,11 @@ def test_generated_programs(
         device.core.counter.set_functions(marks, 6)
         device.set_phases([(base + 2 * place, n) for n, place in enumerate(data.draw(places))])
         device.write(base, code)
-        total = np.zeros(device.core.counter.spending().shape[-1] - 1, np.int64)
+        total = np.zeros(device.core.counter.read_costs().shape[-1] - 1, np.int64)
         for run in (1, 2):
             prepare(device.write_register, platform.core.architecture == "arm", name)
             stop = device.execute(base, base + len(code))
-            spending = device.core.counter.spending()
+            spending = device.core.counter.read_costs()
             counts = device.phase_counts()
             assert [rows[:, 0].sum() for rows in spending] == [c.instructions for c in counts]
             assert [rows[:, 1:].sum() for rows in spending] == [c.cycles for c in counts]

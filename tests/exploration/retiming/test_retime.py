@@ -13,7 +13,7 @@ import pytest
 from covp.errors import CovpError
 from covp.evaluation import build, run
 from covp.evaluation.energy import Energy
-from covp.evaluation.varied import varied
+from covp.evaluation.varied import vary_design
 from covp.exploration.retiming import RunTrace, record, retime
 from covp.graph.graph import Graph
 from tests.accelerator.test_data_cache import uncoupled
@@ -82,7 +82,7 @@ def compare_with_run(platform: str, units: tuple[str, ...], seed: int) -> None:
     trace = recorded(platform, units)
     values = drawn(random.Random(seed), trace)
     found = retime(trace, values, layers=True)
-    other, backends = varied(platform, units, values)
+    other, backends = vary_design(platform, units, values)
     result = run(made(other, tuple(backends)), check="output")
     assert result.matches_reference
     profile = result.profile
@@ -124,7 +124,7 @@ def test_code_after_a_custom_instruction_is_timed_with_it():
         "platform.flash.wait_states": 1,
     }
     found = retime(record(build("kws", "cv32e40p", ["cfu"])), values)
-    other, units = varied("cv32e40p", ["cfu"], values)
+    other, units = vary_design("cv32e40p", ["cfu"], values)
     assert found.cycles[0] == run(build("kws", other, units), check="none").profile.cycles
 
 
@@ -136,7 +136,7 @@ def test_jumps_are_jumps_without_classes_of_instructions():
     }
     units = ["qconv2d:wait=poll"]
     found = retime(record(build("kws", "cv32e40p", units)), values)
-    other, backends = varied("cv32e40p", units, values)
+    other, backends = vary_design("cv32e40p", units, values)
     assert found.cycles[0] == run(build("kws", other, backends), check="none").profile.cycles
 
 
@@ -169,7 +169,7 @@ def test_lines_that_drivers_clean_are_counted_for_other_sizes() -> None:
     traced = record(made(platform, ("gemm",)), sizes={"dcache": SIZES})
     for size in (4096, 1024, 16384):
         values: dict[str, int | float | str] = {"platform.dcache.size": size}
-        other, backends = varied(platform, ("gemm",), values)
+        other, backends = vary_design(platform, ("gemm",), values)
         result = run(made(other, tuple(backends)), check="output")
         assert retime(traced, values).cycles[0] == result.profile.cycles
 
@@ -180,7 +180,7 @@ def test_emptying_a_cache_takes_as_long_as_it_is_large(unit):
     traced = record(made("vexriscv-full", (unit,)), sizes={"dcache": SIZES})
     for size in (4096, *SIZES):
         values: dict[str, int | float | str] = {"platform.dcache.size": size}
-        other, backends = varied("vexriscv-full", (unit,), values)
+        other, backends = vary_design("vexriscv-full", (unit,), values)
         result = run(made(other, tuple(backends)), check="output")
         assert retime(traced, values).cycles[0] == result.profile.cycles
 
@@ -197,7 +197,7 @@ def test_caches_of_other_sizes_are_counted_in_one_run():
             "platform.dcache.size": dcache,
             "platform.timing": timing,
         }
-        platform, backends = varied("vexriscv-cfu", ("cfu",), values)
+        platform, backends = vary_design("vexriscv-cfu", ("cfu",), values)
         result = run(made(platform, tuple(backends)), check="output")
         found = retime(traced, values)
         assert found.cycles[0] == result.profile.cycles

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from covp.evaluation import build, evaluate, run
-from covp.evaluation.varied import varied
+from covp.evaluation.varied import vary_design
 from covp.exploration.sweep.evaluate import evaluate_points
 from covp.exploration.sweep.points import Point
 from covp.exploration.sweep.reader import make_spec
@@ -99,7 +99,7 @@ def test_retimed_rows_are_those_of_runs_and_independent_of_their_company(tmp_pat
     for number in range(0, len(points), 6):
         point, row = points[number], rows[number]
         assert evaluate_points([point]) == [row]
-        platform, units = varied(point.platform, point.accelerators, point.values)
+        platform, units = vary_design(point.platform, point.accelerators, point.values)
         made = build(point.model, platform, units, allow_slower=True, allow_unused=True)
         record = run(made, check="output").record()
         offloads = (layer.offload for layer in record.layers)

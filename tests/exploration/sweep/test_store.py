@@ -56,7 +56,7 @@ def test_work_done_twice_is_one_row(url: str) -> None:
         assert store.rows() == [ROWS[1], ROWS[0]]  # as they were found
         assert store.statuses(KEYS) == dict.fromkeys(KEYS[:2], "ok")
         store.put([failed(2, "once")], 0)
-        store.forget_failed(KEYS)
+        store.forget_failures(KEYS)
         assert store.statuses(KEYS) == dict.fromkeys(KEYS[:2], "ok")
 
 

@@ -16,7 +16,7 @@ from covp.evaluation import build, run
 from covp.graph.attributes import Conv2D, Elementwise, FullyConnected, Padding, ResizeNearest
 from covp.graph.graph import Graph
 from covp.graph.ops import macs
-from covp.graph.passes.streaming import as_streaming
+from covp.graph.passes.streaming import make_streaming_graph
 from covp.graph.passes.streaming.rewrite import Rewriter
 from covp.graph.reference import ReferenceExecutor, run_reference
 from covp.graph.zoo.builder import GraphBuilder
@@ -32,7 +32,7 @@ def rows(x: Array, axis: int, begin: int, end: int) -> Array:
 
 def compare(graph: Graph, hop: int, axis: int, windows: int = 3) -> Graph:
     """The stream beside the windows, from the end of the first window on."""
-    stream = as_streaming(graph, hop, axis)
+    stream = make_streaming_graph(graph, hop, axis)
     assert stream.streaming is not None and macs(stream) < macs(stream.streaming.plain)
     source, warm_up = graph.inputs[0], stream.streaming.warm_up
     count = (warm_up + windows) * hop
@@ -123,7 +123,7 @@ def network(*, padding: int = 0, stride: int = 1, kind: str = "") -> Graph:
 )
 def test_what_does_not_hold_is_refused(how: dict[str, Any], hop: int, said: str) -> None:
     with pytest.raises(ModelError, match=said) as caught:
-        as_streaming(network(**how), hop)
+        make_streaming_graph(network(**how), hop)
     assert "\n" not in str(caught.value)
 
 
@@ -134,18 +134,18 @@ def test_nothing_saved_two_inputs_and_states_are_refused() -> None:
     weights = builder.constant(np.ones((2, 32), np.int8), 0.1)
     y = builder.add("FULLY_CONNECTED", flat, weights, attributes=FullyConnected(), scale=0.1)
     with pytest.raises(ModelError, match=r"nothing is saved: reshape_0 \(RESHAPE\) needs all rows"):
-        as_streaming(builder.graph(y), axis=1)
+        make_streaming_graph(builder.graph(y), axis=1)
     z = builder.add("ADD", y, builder.input((1, 2), scale=0.1), attributes=Elementwise(), scale=0.1)
     with pytest.raises(ModelError, match="dense has 2 inputs; a stream needs one"):
-        as_streaming(builder.graph(z))
+        make_streaming_graph(builder.graph(z))
     builder.becomes(builder.state("s", np.zeros((1, 2), np.int8)), y)
     builder.inputs.pop()
     with pytest.raises(ModelError, match=r"keeps states already \(s\)"):
-        as_streaming(builder.graph(y))
+        make_streaming_graph(builder.graph(y))
 
 
 def test_the_axis_is_found_and_strides_divide_the_hop() -> None:
-    stream = as_streaming(network(stride=2), 4)
+    stream = make_streaming_graph(network(stride=2), 4)
     assert stream.streaming is not None
     assert (stream.streaming.axis, stream.streaming.warm_up) == (1, 3)
     assert stream.inputs[0].shape == (1, 4, 1, 4) and stream.outputs[0].shape == (1, 2, 1, 4)
@@ -163,7 +163,7 @@ def test_sww_needs_an_eighteenth() -> None:
 def test_a_wrong_stream_names_itself(monkeypatch):
     """A convolution of the streaming network has another bias."""
     graph = covp.load_model("sww")
-    as_streaming(graph)
+    make_streaming_graph(graph)
     right = Rewriter.run
 
     def wrong(self):
@@ -176,4 +176,4 @@ def test_a_wrong_stream_names_itself(monkeypatch):
 
     monkeypatch.setattr(Rewriter, "run", wrong)
     with pytest.raises(ModelError, match=r"streaming changed what the model computes: .* elements"):
-        as_streaming(graph)
+        make_streaming_graph(graph)

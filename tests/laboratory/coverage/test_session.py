@@ -159,7 +159,7 @@ def test_collecting() -> None:
     total = sent[0] + sent[1] + sent[2]
     assert total == parts[2] + parts[1] + parts[0]
     assert total.lines(file)[5] == 3 + 4 + 5
-    with pytest.raises(UsageError, match="no coverage data"):
+    with pytest.raises(UsageError, match="not coverage data"):
         CoverageData.from_json('{"files": []}')
 
 

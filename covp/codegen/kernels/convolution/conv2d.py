@@ -69,8 +69,10 @@ class Conv2DCode:
         self.depth = problem.kernel[0] * problem.kernel[1] * problem.in_channels
         self.packed = isinstance(block, PackedBlock)
         self.reads_words = isinstance(block, RegisterBlock) and block.reads_words
-        widened = isinstance(block, RegisterBlock) and block.widened and self.element == "int8_t"
-        widen = block.dot.widen if isinstance(block, RegisterBlock) and widened else ""
+        is_widened = (
+            isinstance(block, RegisterBlock) and block.is_widened and self.element == "int8_t"
+        )
+        widen = block.dot.widen if isinstance(block, RegisterBlock) and is_widened else ""
         several = self.reads_words or (self.group > 4 and not self.packed)
         aligned = self.depth % self.group == 0 or not several
         # then the tile reads the input itself

@@ -46,7 +46,7 @@ class Gemm4(Gemm):
             padded = np.zeros((len(block), self.steps * _GROUP), np.int64)
             padded[:, : self.depth] = block
             groups = padded.reshape(len(block), self.steps, _GROUP).transpose(1, 0, 2)
-            if self.block.widened:
+            if self.block.is_widened:
                 groups = groups[..., [0, 1, 4, 5, 2, 3, 6, 7]] + _OFFSET
             parts.append(packed_words(groups).ravel())
         return np.concatenate(parts)
@@ -55,11 +55,11 @@ class Gemm4(Gemm):
         return f"by block of {self.block.channels} channels, then 8 k, then channel"
 
     def _strides(self, channels: int) -> tuple[int, int]:
-        return 4 if self.block.widened else _GROUP, channels
+        return 4 if self.block.is_widened else _GROUP, channels
 
     def _before(self, pixels: int) -> list[str]:
         """Return the sums of the pixels' inputs, by which the 8 that are added to weights count."""
-        if not self.block.widened:
+        if not self.block.is_widened:
             return []
         row, words = self.row_stride // 2, _GROUP // 2 * self.steps
         add = [self.block.dot.add(f"i{p}", f"(int32_t)patch[k + {p * row}]", "0x00010001")
@@ -76,7 +76,7 @@ class Gemm4(Gemm):
 
     def _first(self, pixel: int, channel: int, columns: int) -> str:
         first = super()._first(pixel, channel, columns)
-        return f"(int32_t)((uint32_t){first} - o{pixel})" if self.block.widened else first
+        return f"(int32_t)((uint32_t){first} - o{pixel})" if self.block.is_widened else first
 
     def _step_narrow(self, pixels: int, channels: int, step: int) -> list[str]:
         """Return C text of eight k: one nibble of each channel's word after the other."""

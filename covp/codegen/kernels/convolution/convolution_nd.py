@@ -37,7 +37,7 @@ def emit_float(request: KernelRequest) -> LayerCode:
 
 @kernel("CONV_ND", "int8", "int16")
 @kernel("TRANSPOSE_CONV", "int8", "int16")
-def emit_quantized(request: KernelRequest) -> LayerCode:
+def emit_quantized_sums(request: KernelRequest) -> LayerCode:
     """Emit products of elements less their zero point: taps outside the image add nothing."""
     op = request.op
     problem = resolve(op)

@@ -124,7 +124,7 @@ class Plane:
         return -(-reach // 4) * 4
 
     @property
-    def rows_used(self) -> int:
+    def input_rows(self) -> int:
         """Rows of the input within the plane."""
         p = self.problem
         return max(min(p.in_height, self.height - p.padding.top), 0)
@@ -224,7 +224,7 @@ class DepthwiseCode:
             f"static inline void gather(const {self.element} *input, {plane.element} *plane)",
             "{",
             f"    plane += {p.padding.top * plane.width + p.padding.left};",
-            f"    for (int32_t y = 0; y < {plane.rows_used}; y++) {{",
+            f"    for (int32_t y = 0; y < {plane.input_rows}; y++) {{",
             f"        for (int32_t x = 0; x < {columns // unroll}; x++) {{",
             indent(body, 3),
             f"            plane += {unroll};",

@@ -44,7 +44,7 @@ class RegisterBlock:
     weight_bits: int = 8
 
     @property
-    def widened(self) -> bool:
+    def is_widened(self) -> bool:
         """Patches are int16, two to a word."""
         return self.dot.operand == "int16"
 
@@ -96,7 +96,7 @@ class Gemm:
         rest = self.channels % self.block.channels
         widths = {min(self.block.channels, self.channels), rest} - {0}
         return (
-            barrier_macros(widths, opaque=not self.block.widened or self.block.pixels == 1)
+            barrier_macros(widths, opaque=not self.block.is_widened or self.block.pixels == 1)
             + c_array("weights", self._pack(), self._layout())
             + c_array(
                 "channel_table", table.astype(np.int32), "per channel: bias, then requantization"
@@ -119,7 +119,7 @@ class Gemm:
             padded = np.zeros((len(block), self.steps * group), self.weights.dtype)
             padded[:, : self.depth] = block
             parts.append(padded.reshape(len(block), self.steps, group).transpose(1, 0, 2))
-        if self.block.widened:
+        if self.block.is_widened:
             parts = [part[..., list(self.byte_order)] for part in parts]
         if self.block.weight_bits == 8:
             return np.concatenate([part.ravel() for part in parts])
@@ -251,7 +251,7 @@ class Gemm:
 
     def _strides(self, channels: int) -> tuple[int, int]:
         """Return a step's advance in a patch and in the weights, in units of the two pointers."""
-        return 2 if self.block.widened else 1, channels * self.block.weight_bits // 8
+        return 2 if self.block.is_widened else 1, channels * self.block.weight_bits // 8
 
     def _step(self, pixels: int, channels: int, step: int) -> list[str]:
         emit = {1: self._step_narrow, 2: self._step_wide, 4: self._step_words}[self.block.dot.lanes]

@@ -32,7 +32,7 @@ class PatchGather:
     source: str = "int8_t"
 
     @property
-    def widened(self) -> bool:
+    def is_widened(self) -> bool:
         """Rows are int16."""
         return bool(self.widen)
 
@@ -48,12 +48,12 @@ class PatchGather:
     @property
     def widen_after_gather(self) -> bool:
         """A patch is gathered as bytes first and widened as a whole."""
-        return self.widened and not self.whole_words
+        return self.is_widened and not self.whole_words
 
     @property
     def element(self) -> str:
         """C type of an element of a patch."""
-        return "int16_t" if self.widened else self.source
+        return "int16_t" if self.is_widened else self.source
 
     def function(self) -> str:
         """Return C text of ``gather(input, [top, left,] patch)``: one row of the patch matrix.
@@ -131,13 +131,13 @@ class PatchGather:
         """Return C text of ``copy``, ``fill`` and ``widen`` as this layer's rows need them."""
         zero = str(self.problem.input_zero_point)
         needs_fill = not rows_in_place(self.problem)
-        if self.widened and self.whole_words:
+        if self.is_widened and self.whole_words:
             copy = _WIDEN.substitute(name="copy", widen=self.widen)
             return copy + (_FILL.substitute(element="int16_t", zero=zero) if needs_fill else "")
         form = _COPY_WORDS if self.whole_words else _COPY_ELEMENTS
         copy = form.substitute(element=self.source, per_word=self._per_word)
         fill = _FILL.substitute(element=self.source, zero=zero) if needs_fill else ""
-        late = _WIDEN.substitute(name="widen", widen=self.widen) if self.widened else ""
+        late = _WIDEN.substitute(name="widen", widen=self.widen) if self.is_widened else ""
         return copy + fill + late
 
 

@@ -24,10 +24,10 @@ from covp.graph.onnx.proto_graph import OWN_DOMAIN
 from covp.graph.onnx.quantized_values import (
     ScaleAndZeroPoint,
     as_int8,
-    as_signed,
     finish,
     given_out,
     limits_of,
+    shift_to_int8,
     shift_zero_point,
 )
 from covp.graph.ops.half_even import UNSIGNED
@@ -159,7 +159,7 @@ def on_int8(convert: Converter) -> Converter:
             return [found] if isinstance(found, Tensor) else found
         unsigned = source.dtype == np.uint8
         if unsigned:
-            source = as_signed(importer, source, shift_zero_point(scaled, -UNSIGNED))
+            source = shift_to_int8(importer, source, shift_zero_point(scaled, -UNSIGNED))
         attributes = {**node.attributes, "unsigned": int(unsigned)}
         inputs = [source, *node.inputs[1:]]
         found = convert(replace(node, inputs=inputs, attributes=attributes), importer)

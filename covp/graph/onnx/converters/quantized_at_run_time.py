@@ -195,5 +195,5 @@ def _limits(node: OnnxNode) -> tuple[int, int] | None:
     if node.get("clip_low") is None and node.get("clip_high") is None:
         return None
     to = ScaleAndZeroPoint(node, 6, 7, "the output")
-    low, high = (limit + UNSIGNED * to.unsigned for limit in limits_of(node, to))
+    low, high = (limit + UNSIGNED * to.is_unsigned for limit in limits_of(node, to))
     return low, high

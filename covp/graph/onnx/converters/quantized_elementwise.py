@@ -52,7 +52,7 @@ def _rounding(node: OnnxNode, to: ScaleAndZeroPoint, columns: bool = False) -> R
     """Return the rounding of a function that adds the zero point or leaves it to QuantizeLinear."""
     if not is_fused(node, to):
         return replace(ROUNDING, unfused=True, by_columns=columns)
-    return replace(ROUNDING, offset=UNSIGNED if to.unsigned else 0)
+    return replace(ROUNDING, offset=UNSIGNED if to.is_unsigned else 0)
 
 
 @register("QLinearAveragePool", domain=MICROSOFT)

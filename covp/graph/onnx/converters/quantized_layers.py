@@ -167,7 +167,7 @@ def _weights(
     several = by.scale.size > 1
     point = np.zeros(by.scale.shape, np.int32)
     if data.size and (data.min() < -128 or data.max() > 127):
-        point = by.zero_point.astype(np.int32) - UNSIGNED * by.unsigned
+        point = by.zero_point.astype(np.int32) - UNSIGNED * by.is_unsigned
     along = [1] * data.ndim
     along[axis] = -1
     stored = data + (point.reshape(along) if several else point)

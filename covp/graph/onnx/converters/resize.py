@@ -35,7 +35,7 @@ class _Wanted:
     extents: tuple[int, ...]
 
     @property
-    def scaled(self) -> bool:
+    def is_scale(self) -> bool:
         """True if the values are scales; else they are sizes."""
         return self.values.dtype == np.float32
 
@@ -43,7 +43,7 @@ class _Wanted:
 @register("Resize", "Upsample")
 def _resize(node: OnnxNode, importer: Importer) -> Tensor:
     source = node.input(0)
-    wanted = _find_wanted(node, importer)
+    wanted = _read_inputs(node, importer)
     mode: Any = node.get("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
     if mode not in ("nearest", "linear", "cubic"):
@@ -91,7 +91,7 @@ def _check(rule: ResizeTaps) -> None:
         raise ModelError("tf_crop_and_resize of the nearest elements is not supported; use linear")
 
 
-def _find_wanted(node: OnnxNode, importer: Importer) -> _Wanted:
+def _read_inputs(node: OnnxNode, importer: Importer) -> _Wanted:
     source = node.input(0)
     rank = len(source.shape)
     axes = tuple(axis_of(axis, rank) for axis in node.get("axes", range(rank)))
@@ -143,7 +143,7 @@ def _known_as_one(wanted: _Wanted, rule: ResizeTaps, position: int) -> bool:
     """Return whether an axis certainly stays as it is."""
     if wanted.roi is not None or rule.policy != "stretch" or wanted.values.data is None:
         return False
-    return not wanted.scaled or float(wanted.values.data.reshape(-1)[position]) == 1.0
+    return not wanted.is_scale or float(wanted.values.data.reshape(-1)[position]) == 1.0
 
 
 def _along(

@@ -11,7 +11,7 @@ from covp.graph.passes.streaming.rows import Refused
 from covp.graph.passes.streaming.windows import demand_same_windows
 
 
-def as_streaming(graph: Graph, hop: int = 1, axis: int | None = None) -> Graph:
+def make_streaming_graph(graph: Graph, hop: int = 1, axis: int | None = None) -> Graph:
     """Return a graph that computes what is new, and keeps the rest in ring buffers, its states.
 
     Its input has ``hop`` rows in the place of a window's. After `Streaming.warm_up` inferences its
