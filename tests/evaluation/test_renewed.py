@@ -39,7 +39,7 @@ def trials() -> tuple[Graph, ScheduleTrial, ScheduleTrial]:
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Records:
     """The records of this process, none of them yet."""
     records = Records([])
-    monkeypatch.setattr("covp.building.tune.records._opened", lambda own: records)
+    monkeypatch.setattr("covp.building.tune.records._open_records", lambda own: records)
     monkeypatch.setattr("covp.building.tune.records.own_folder", lambda: tmp_path)
     return records
 
