@@ -66,6 +66,7 @@ def project(tmp_path: Path) -> Callable[..., set[str]]:
     return selected
 
 
+@pytest.mark.costly
 def test_options(project: Callable[..., set[str]]) -> None:
     quick = {f"test_a[{n}]" for n in range(20)}
     slow = {f"test_b[{n}]" for n in range(20)}

@@ -63,6 +63,7 @@ def run(backend: AcceleratorBackend) -> Any:
         return session.load(covp.compile(graph, "riscv32", [backend])).run(*LAYER.inputs())
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("wrong", [7, [], [7], None, "call"])
 def test_a_lowering_of_the_wrong_type(wrong: Any) -> None:
     class Wrong(Odd):
@@ -240,6 +241,7 @@ class Prepared(Odd):
         }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m0plus"])
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("hosted", [False, True])

@@ -285,6 +285,7 @@ def test_a_tensor_of_another_layer() -> None:
         run(Elsewhere())
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "name",
     [

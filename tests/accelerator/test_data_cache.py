@@ -79,6 +79,7 @@ def gathered() -> Any:
 GRAPHS = {"vector": two_branches, "dma": gathered, "gemm": chain, "qconv2d": chain}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("spec", ["qconv2d", "gemm", "qconv2d:requantize=false,wait=sleep"])
 def test_a_model_is_bit_exact(spec: str) -> None:
     assert differing("resnet", uncoupled(), find_backend(spec), 1) == 0

@@ -12,6 +12,7 @@ import covp
 SEEDS = 30
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "model, accelerator", [("toycar", "gemm"), ("resnet", "gemm"), ("resnet", "qconv2d")]
 )

@@ -149,6 +149,7 @@ def test_another_size_of_an_instance_is_another_unit() -> None:
             session.load(covp.compile(network(), "riscv32", ["gemm:size=16"]))
 
 
+@pytest.mark.costly
 def test_an_evaluation_reports_each_instance() -> None:
     result = evaluate("resnet", "riscv32", ["small=gemm", "big=gemm:size=16,scratchpad=1000"])
     assert result.matches_reference

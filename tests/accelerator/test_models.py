@@ -27,6 +27,7 @@ def run(model: str, accelerators: tuple[str, ...], platform: str = "riscv32") ->
     return result
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("model", "accelerators"), SOME)
 def test_some_models_under_some_pairs(model: str, accelerators: tuple[str, ...]) -> None:
     run(model, accelerators)
@@ -51,6 +52,7 @@ def test_int8_models_on_arm_sleeping(model: str, platform: str) -> None:
     run(model, ("gemm:wait=sleep", "vector:wait=sleep"), platform)
 
 
+@pytest.mark.costly
 def test_the_cheaper_accelerator_gets_a_layer() -> None:
     slow = run("kws", ("qconv2d:macs_per_cycle=1", "gemm"))
     fast = run("kws", ("qconv2d:macs_per_cycle=1024", "gemm"))
@@ -60,6 +62,7 @@ def test_the_cheaper_accelerator_gets_a_layer() -> None:
     assert any(reason.startswith("qconv2d needs fewer cycles") for reason in reasons)
 
 
+@pytest.mark.costly
 def test_the_split_of_an_offloaded_layer_adds_up() -> None:
     result = run("kws", ("qconv2d:requantize=false",))
     offloaded = [entry for entry in result.profile.layers if entry.offload is not None]

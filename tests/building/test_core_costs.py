@@ -24,6 +24,7 @@ PLATFORMS = (
 )  # fmt: skip
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("model", "unit"),
     [("toycar", "gemm"), *product(("kws", "resnet"), ("gemm", "qconv2d:depthwise=false"))],

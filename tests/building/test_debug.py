@@ -12,6 +12,7 @@ from covp.building.builder import build
 from covp.codegen.lifetimes import arena_tensors
 from covp.errors import UsageError
 from tests.cli.conftest import Call, call  # noqa: F401  (a fixture)
+from tests.graph.passes.padded import padded
 
 
 @pytest.fixture(autouse=True)
@@ -26,22 +27,23 @@ def printed(
 ) -> list[str]:
     monkeypatch.setenv(VARIABLE, level)
     capsys.readouterr()
-    build("vww", "riscv32", ["qconv2d"])
+    build(padded(), "riscv32", ["qconv2d"])
     output = capsys.readouterr()
     assert output.out == ""
     return output.err.splitlines()
 
 
+@pytest.mark.costly
 def test_each_level_adds_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program = build("vww", "riscv32", ["qconv2d"]).program
+    program = build(padded(), "riscv32", ["qconv2d"]).program
     assert printed("0", monkeypatch, capsys) == printed("", monkeypatch, capsys) == []
     passes = printed("1", monkeypatch, capsys)
-    assert passes and all(line.startswith("vww: pass ") for line in passes)
+    assert passes and all(line.startswith("padded: pass ") for line in passes)
     placement = printed("2", monkeypatch, capsys)[len(passes) :]
     for layer, line in zip(program.layers, placement, strict=True):
-        start = f"vww: layer {layer.index} {layer.op} {layer.name}: on {layer.target}"
+        start = f"padded: layer {layer.index} {layer.op} {layer.name}: on {layer.target}"
         assert line.startswith(start) and layer.schedule in line
     assert {layer.target for layer in program.layers} == {"cpu", "qconv2d"}
     before = len(passes) + len(placement)

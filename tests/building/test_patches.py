@@ -12,6 +12,7 @@ from covp.evaluation import run
 MOST_INSTRUCTIONS = 1.08
 
 
+@pytest.mark.costly
 def test_vww_needs_less_memory() -> None:
     plain, made = (build("vww", "stm32l4r5", patches=patches) for patches in ("", "auto"))
     assert made.program.arena_bytes <= 41_000 < plain.program.arena_bytes
@@ -25,6 +26,7 @@ def test_vww_needs_less_memory() -> None:
     assert stated[0] == stated[1]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m4", "cortex-m0plus"])
 def test_strips_are_bit_exact_on_cores(platform: str) -> None:
     result = run(build("resnet", platform, patches="8"))

@@ -97,6 +97,7 @@ def test_float16(call: Call, tmp_path: Path) -> None:
     assert "float16" in refusal and "input_0" in refusal and "int8" in refusal
 
 
+@pytest.mark.costly
 def test_float16_weights(call: Call, tmp_path: Path) -> None:
     """What TFLite's float16 quantization writes: half weights before a DEQUANTIZE."""
     builder = GraphBuilder("half")
@@ -124,6 +125,7 @@ def test_unknown_operator(call: Call, tmp_path: Path) -> None:
     assert "can add it" in refusal and "CONV_2D" in refusal
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
@@ -201,6 +203,7 @@ def bytes_too_much(refusal: str) -> int:
     return int(found[1])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("region", "sizes"), [("flash", (32, 48)), ("ram", (4, 8))])
 def test_too_big(
     call: Call, tmp_path: Path, board: Board, region: str, sizes: tuple[int, int]

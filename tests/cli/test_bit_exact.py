@@ -48,6 +48,7 @@ def test_a_difference_names_layer_and_element_and_the_command_again(call: Call, 
     assert second.status == 1 and line in second.out
 
 
+@pytest.mark.costly
 def test_a_difference_in_json(call: Call, hasty: str) -> None:
     done = call("run", "kws", "-p", "riscv32", "-a", hasty, "--json")
     run = run_of(done.document)

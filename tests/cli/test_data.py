@@ -33,6 +33,7 @@ def document(call: Call, *arguments: object) -> Run:
     return run_of(outcome.document)
 
 
+@pytest.mark.costly
 def test_document(call: Call, small: Path, samples: tuple[Path, Path]) -> None:
     x, y = samples
     graph = read_model(small)

@@ -109,6 +109,7 @@ def test_ctrl_c_with_a_client_connected() -> None:
         assert client.recv(1) == b""
 
 
+@pytest.mark.costly
 def test_the_whole_chain_runs_a_model(small: Path, call: Call) -> None:
     need_openocd()
     with serving("debug", "port", "-p", "stm32f746", "--port", 0) as board:

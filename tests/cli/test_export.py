@@ -90,6 +90,7 @@ def test_a_folder_with_something_in_it_is_left_alone(call: Call, tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.costly
 def test_what_the_drivers_expect_is_told(call: Call, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     done = call("export", "toycar", "-p", "riscv32", "-a", "gemm:wait=sleep", "-o", folder)
@@ -102,6 +103,7 @@ def test_what_the_drivers_expect_is_told(call: Call, tmp_path: Path) -> None:
     assert "- cfu in the core: its custom instructions\n" in (other / "README.md").read_text()
 
 
+@pytest.mark.costly
 def test_a_sample_a_prefix_and_a_static_arena(call: Call, tmp_path: Path) -> None:
     sample = np.full((1, 640), 3, np.int8)
     np.save(tmp_path / "x.npy", sample)

@@ -41,6 +41,7 @@ STATUS = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("status", "kind", "arguments"), STATUS)
 def test_status_line_and_document(
     call: Call,

@@ -36,6 +36,7 @@ def test_every_platform_is_in_the_table_and_the_figures_are_those_of_run(
     assert seconds == sorted(seconds)
 
 
+@pytest.mark.costly
 def test_what_is_too_big_is_said_in_bytes(call: Call) -> None:
     """kws needs 16,768 bytes of arena; a HiFive1 has 16 KB of RAM."""
     told = call("fits", "kws", *BOARDS)
@@ -50,6 +51,7 @@ def test_what_is_too_big_is_said_in_bytes(call: Call) -> None:
     assert f"{lacking} bytes too much" in last["reason"]
 
 
+@pytest.mark.costly
 def test_where_the_fastest_schedules_do_not_fit_smaller_ones_are_tried(call: Call) -> None:
     """toycar's weights are 270 KB, twice that for the fastest kernels; an F401 has 512 KB."""
     document = call("fits", "toycar", *BOARDS, "--json").document

@@ -86,6 +86,7 @@ def test_a_program_is_there_from_the_start(elf: Path, tmp_path: Path) -> None:
         assert [path.name for path in tmp_path.iterdir()] == ["board.svd"]
 
 
+@pytest.mark.costly
 def test_semihosting_goes_where_the_option_says(tmp_path: Path) -> None:
     platform = load_platform("stm32f746")
     source = SourceText.read(Path(__file__).parents[1] / "device" / "semihosting.c")
@@ -128,6 +129,7 @@ def test_gdb_loads_into_an_empty_device(elf: Path) -> None:
         assert "Breakpoint 1, main" in server.gdb("load", "break main", "continue")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("platform", "accelerator"),
     [("stm32f746", None), ("riscv32", None), ("stm32f746", "qconv2d"), ("riscv32", "cfu")],
@@ -162,6 +164,7 @@ def test_bad_calls_are_refused(call: Call, elf: Path, small: Path, tmp_path: Pat
     assert "cannot be written" in refusal("-p", "stm32f746", "--svd", tmp_path / "no" / "x.svd")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("allowed", [False, True])
 def test_slow_accelerators_are_as_in_a_run(call: Call, tmp_path: Path, allowed: bool) -> None:
     slow = ("toycar", "-p", "riscv32", "-a", "gemm:startup_cycles=20000")

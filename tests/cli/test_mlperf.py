@@ -83,6 +83,7 @@ def model_of(inputs: int, outputs: int, zero_point: int, path: Path) -> Path:
     return path
 
 
+@pytest.mark.costly
 def test_a_model_of_ones_own(call: Call, tmp_path: Path) -> None:
     """Its sizes say what it is for; one whose input means something else gets no accuracy."""
     write_classes(tmp_path / "kws01", "kws01", [0, 1])
@@ -120,6 +121,7 @@ def test_what_is_wrong_is_one_line_before_anything_runs(
     assert done.status == status and text in done.refusal
 
 
+@pytest.mark.costly
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:

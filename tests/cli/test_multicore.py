@@ -19,6 +19,7 @@ OPTIONS = {"FRAMES": FRAMES, "HOPS": 1, "HOP_ROWS": 1, "ROW_BYTES": 40, "FEATURE
            "PERIOD": 3_200_000}  # fmt: skip
 
 
+@pytest.mark.costly
 @pytest.mark.skipif(not FIRMWARE.is_dir(), reason="the examples are not in the wheel")
 def test_it_is_what_python_runs(call: Call, tmp_path: Path) -> None:
     rows = np.random.default_rng(1).integers(-128, 128, (FRAMES, 40)).astype(np.int8)

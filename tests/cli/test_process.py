@@ -58,6 +58,7 @@ def test_a_reader_that_leaves_is_not_complained_about() -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("command", [["compare", "-a", "qconv2d"], ["run"]])
 def test_interrupted(command: list[str], small: Path, tmp_path: Path) -> None:
     """Ctrl-C amid the work: status 130 and one line, whatever was being done."""

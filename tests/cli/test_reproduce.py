@@ -144,6 +144,7 @@ def test_another_model_file_is_named(call: Call, small: Path) -> None:
     assert "no such file" in call("reproduce", "run.json").refusal
 
 
+@pytest.mark.costly
 def test_a_run_on_this_machine_has_another_time(call: Call, small: Path) -> None:
     saved(call, small, "-p", "host", "--device", "host")
     told = call("reproduce", "run.json")

@@ -85,6 +85,7 @@ def _read_to_the_end(terminal: int) -> Iterator[bytes]:
             yield piece
 
 
+@pytest.mark.costly
 def test_nor_by_progress_on_a_terminal(tmp_path: Path) -> None:
     """A terminal gets the escapes of progress bars, and none of a name."""
     model = hostile(tmp_path, "net.onnx")
@@ -110,6 +111,7 @@ def test_one_place_prints() -> None:
                 assert ast.unparse(node.func) not in ("click.echo", "click.secho", "print"), path
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("on_terminal", [True, False])
 def test_the_first_compilation_shows_that_it_works(
     small: Path, tmp_path: Path, on_terminal: bool

@@ -25,6 +25,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "records"
 
 
+@pytest.mark.costly
 def test_what_was_found_is_printed_and_used(call: Call, records: Path, small: Path) -> None:
     tuned = call("tune", small, "-p", "riscv32", "--trials", 3, "--jobs", 1, "--json").document
     assert tuned["schema"] == "covp.tune/1"

@@ -61,6 +61,7 @@ def test_float(run_layer, platform, shapes, flags, seed):
     assert np.allclose(run_layer(platform, op, *values)[0], wanted, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.costly
 @settings(max_examples=8, deadline=None)
 @given(SHAPES, FLAGS, st.integers(0, 99))
 def test_plain_integers_wrap(run_layer, shapes, flags, seed):

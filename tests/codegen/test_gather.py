@@ -119,6 +119,7 @@ def cases(dtype) -> Iterator[tuple[str, list[Any], Any, Any]]:
     yield "DYNAMIC_SLICE", [x, *slices[1]], DynamicSlice((3, 4, 2)), None
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "int64"])
 def test_kernels(run_layer, platform, dtype):

@@ -146,6 +146,7 @@ def test_average_pools(run_layer, platform, scales, unsigned):
         assert np.array_equal(run_layer(platform, op, x)[0], wanted)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("scale", [0.0371, 0.114755966, 0.0147574302, 0.0625, 1.7, 0.0078431377])
 def test_ties_of_averages(run_layer, scale):
     """Of the same scale on both sides: float32's errors decide."""

@@ -63,6 +63,7 @@ def test_definitions_compute_what_litert_computes(litert, kind, shapes, attribut
         np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("dtype", ["int8", "bool", "int16", "float32", "int64"])
 def test_kernels_move_every_type(run_layer, platform, dtype):

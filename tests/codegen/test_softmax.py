@@ -48,6 +48,7 @@ def test_float(run_layer, platform):
     assert np.allclose(run_layer(platform, op, x)[0], wanted, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=6, deadline=None)
 @given(layers.softmaxes(dtype="int8", rows=8, scale=st.floats(0.005, 0.5)))

@@ -41,6 +41,7 @@ def limited(which: int, most: int, cache: Path) -> tuple[int, list[str]]:
     return done.returncode, done.stderr.splitlines()
 
 
+@pytest.mark.costly
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of Linux")
 def test_limits_are_named(tmp_path: Path) -> None:
     status, lines = limited(resource.RLIMIT_AS, 150 << 20, tmp_path / "a")

@@ -59,6 +59,7 @@ def gdb_server(board: Board, *commands: str) -> Iterator[str]:
         yield f"127.0.0.1:{port[1]}"
 
 
+@pytest.mark.costly
 def test_calls(through: GdbBoard) -> None:
     with through.session() as session:
         module = session.load_c(C)

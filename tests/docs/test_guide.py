@@ -34,6 +34,7 @@ def test_the_space_has_as_many_designs_as_the_guide_says():
     assert f"{len(expand(read_spec(ROOT / 'examples' / 'how-large.yaml')))} designs" in GUIDE
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("platform", "size"), ROWS, ids=str)
 def test_a_row_of_the_table_is_what_is_retimed(platform: str, size: int):
     table = GUIDE[GUIDE.index(f"| {platform} | {SIZES[platform][0]}x") :]
@@ -53,6 +54,7 @@ def test_the_core_alone_and_with_the_unit():
         assert numbers(row[1]) == [pytest.approx((one or 0) / scale, rel=0.02) for one in counts]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("size", [4, 8, 16])
 def test_the_energy_is_that_of_a_board(size: int):
     stated = re.search(rf"(\d+) uJ with {size}x{size}", GUIDE)

@@ -101,6 +101,7 @@ def test_nothing_is_advised_where_nothing_is_amiss(model: str) -> None:
     assert advised(model, "riscv32") == []
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("platform", "told"), [("riscv32", True), ("riscv32f", False)])
 def test_floats_on_a_core_without_a_unit_for_them(platform: str, told: bool) -> None:
     found = advised("toycar_float", platform)
@@ -137,6 +138,7 @@ def test_where_misses_prevail_smaller_schedules_are_faster(platform: str) -> Non
     assert advised("toycar", platform, options=size) == []
 
 
+@pytest.mark.costly
 def test_the_layer_that_sets_the_peak_of_ram_where_it_is_scarce() -> None:
     (found,) = advised("vww", "nucleo-f401re")
     assert re.match(

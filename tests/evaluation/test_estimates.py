@@ -85,6 +85,7 @@ def test_a_cost_of_the_core_that_is_off_is_reported(resnet: Graph) -> None:
     assert warning.startswith("the core: its simulated cost is off by more than 10% for 5 layers")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m4", "cortex-m0plus", "stm32f746"])
 def test_what_the_core_requantizes_is_estimated_for_that_core(resnet: Graph, platform: str) -> None:
     result = run(build(resnet, platform, ["qconv2d:requantize=false"]))

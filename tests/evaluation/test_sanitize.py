@@ -68,6 +68,7 @@ def model(kind: str, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.costly
 def test_defects_of_a_layer_and_their_twin(platform: str, tmp_path: Path) -> None:
     right = build(model("Right", tmp_path), platform)
     result = run(right, sanitize=True)

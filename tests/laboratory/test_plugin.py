@@ -99,6 +99,7 @@ def test_not_of_a_function(third, n): ...
 """
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("device", [pytest.param("cortex-m4", marks=pytest.mark.slow), "riscv32"])
 def test_the_device_is_put_back_between_tests_examples_and_files(project, device):
     """In any order: pytest-xdist distributes the tests as it likes."""

@@ -62,6 +62,7 @@ def test_doctor_says_what_came_from_where(package: Path) -> None:
         assert found[tool]["enables"] == f"from {value}"
 
 
+@pytest.mark.costly
 def test_a_run_takes_board_core_and_accelerator_by_name(package: Path, tmp_path: Path) -> None:
     run = document("run", "toycar", "-p", "vendor-board", "-a", "vendor_mac", site=package)
     assert run["platform"] == "vendor-board" and run["core"]["name"] == "vendor-ibex"
@@ -74,6 +75,7 @@ def test_a_run_takes_board_core_and_accelerator_by_name(package: Path, tmp_path:
     assert covp("reproduce", file, site=package).returncode == 0
 
 
+@pytest.mark.costly
 def test_the_layout_and_the_operator(package: Path, tmp_path: Path) -> None:
     folder = tmp_path / "sdk"
     where = ("-p", "vendor-board", "--layout", "vendor-sdk", "-o", folder)
@@ -91,6 +93,7 @@ def test_the_layout_and_the_operator(package: Path, tmp_path: Path) -> None:
     assert "UserOperator" in found.stdout, found.stderr
 
 
+@pytest.mark.costly
 def test_without_it_nothing_is_left_and_two_of_a_name_clash(package: Path, tmp_path: Path) -> None:
     gone = covp("run", "toycar", "-p", "vendor-board", site=None)
     assert gone.returncode == 2 and "unknown platform 'vendor-board'" in gone.stderr

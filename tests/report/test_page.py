@@ -76,6 +76,7 @@ def test_the_browser_tells_of_requests_and_errors(tmp_path: Path) -> None:
     assert "missing is not defined" in "".join(opened.console)
 
 
+@pytest.mark.costly
 @needs_browser
 def test_tables_sort_and_are_copied(tmp_path: Path) -> None:
     page = tmp_path / "page.html"

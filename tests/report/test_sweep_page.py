@@ -59,6 +59,7 @@ def fronts_of(rows: list[Row]) -> list[int]:
     return sorted(found)
 
 
+@pytest.mark.costly
 @needs_browser
 def test_the_figure_has_the_front_of_what_is_shown(tmp_path: Path) -> None:
     """By ``covp.base.pareto``, of all points and of those that a filter leaves."""
@@ -87,6 +88,7 @@ def test_the_figure_has_the_front_of_what_is_shown(tmp_path: Path) -> None:
     assert said["rows"] == "resnet"
 
 
+@pytest.mark.costly
 @needs_browser
 def test_a_brush_chooses_in_the_other_figures(tmp_path: Path) -> None:
     rows: list[Row] = [*sweep_rows.grid(models=("kws",))]
@@ -114,6 +116,7 @@ def test_a_brush_chooses_in_the_other_figures(tmp_path: Path) -> None:
     assert said["count"] == f"{len(chosen)} of {len(rows)} points"
 
 
+@pytest.mark.costly
 @needs_browser
 def test_the_table_copies_all_that_is_shown(tmp_path: Path) -> None:
     rows: list[Row] = [*sweep_rows.searched(90)]

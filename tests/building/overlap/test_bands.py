@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from covp.codegen.bands import Band, can_be_cut, cut
@@ -20,6 +21,7 @@ def rows_of_band(band: Band, part: Tensor | None, value: NDArray[Any]) -> NDArra
     return value[:, start : start + part.shape[1]]
 
 
+@pytest.mark.costly
 def test_bands_of_every_kind_have_the_bits_of_the_layer() -> None:
     taken = set()
     for op in filter(can_be_cut, every_kind.layers()):

@@ -23,6 +23,7 @@ def own_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("covp.building.tune.records.own_folder", lambda: tmp_path)
 
 
+@pytest.mark.costly
 def test_host_by_its_run_time() -> None:
     graph, platform = convolution(), covp.load_platform("host")
     wanted = Options(trials=4, cost="time", device="host", jobs=2)

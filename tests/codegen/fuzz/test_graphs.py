@@ -173,6 +173,7 @@ def under_the_sanitizer(seeds: Sequence[int]) -> Report:
         return fuzzed(session, ["host", *PLATFORMS], seeds, flags)
 
 
+@pytest.mark.costly
 @on_host
 def test_random_graphs_have_no_undefined_behaviour() -> None:
     report = under_the_sanitizer(range(16))
@@ -188,6 +189,7 @@ def test_two_thousand_graphs_without_undefined_behaviour() -> None:
     assert report.graphs > 1900
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "toolchain"),
     [*((name, "zig") for name in PLATFORMS), ("cortex-m4", "gcc"), ("riscv32", "gcc")],
@@ -208,6 +210,7 @@ def test_hundreds_of_graphs_on_every_core(name: str, toolchain: str) -> None:
     assert not report.failures, "\n".join(report.failures)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("accelerator", "platform"), [("gemm+vector", "cortex-m4"), ("qconv2d", "cortex-m0plus")]
 )

@@ -164,6 +164,7 @@ def test_plain_operators_have_no_undefined_behaviour() -> None:
     )
 
 
+@pytest.mark.costly
 @on_host
 def test_floats_and_bytes_have_no_undefined_behaviour() -> None:
     under_the_sanitizer([*normalizations(), *quantized(), *casts(["float32", "int8", "uint64"])])

@@ -132,6 +132,7 @@ def places(elf: Path) -> tuple[int, int]:
     return symbols["covp_exit"].address, symbols["covp_exit_status"].address
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "platform",
     [pytest.param(n, marks=[pytest.mark.slow] if n in WITH_CACHES else []) for n in BOARDS],

@@ -106,6 +106,7 @@ def test_steps_and_disabled_calls(platform: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.costly
 def test_openocd_answers_the_calls(platform: str, tmp_path: Path) -> None:
     if shutil.which("openocd") is None:
         pytest.skip("openocd is not installed: apt install openocd")

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -208,6 +209,7 @@ steps = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.costly
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=steps,

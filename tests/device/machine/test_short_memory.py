@@ -90,6 +90,7 @@ def test_a_run_that_gets_no_memory_is_one_line_and_the_device_goes_on(
     ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "platform, way",
     [

@@ -27,9 +27,10 @@ from tests.conftest import load
 from tests.device.rtl.conftest import need_rtl
 from tests.device.rtl.memory_programs import memory_program
 
-EXACT = [
-    *("cv32e40p", "ibex", "picorv32"),
-    pytest.param("ibex-small", marks=pytest.mark.slow),  # built as ibex is: half a minute
+EXACT = [  # each Ibex takes half a minute to build
+    "cv32e40p",
+    *(pytest.param(core, marks=pytest.mark.slow) for core in ("ibex", "ibex-small")),
+    "picorv32",
 ]
 CORE = find_core("cv32e40p")
 NAMES = list(dict.fromkeys(one.name for one in hazard_programs(CORE)))

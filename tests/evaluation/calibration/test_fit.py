@@ -43,6 +43,7 @@ def errors(programs: list[Measured], model: TimingFile) -> np.ndarray[Any, Any]:
     return found
 
 
+@pytest.mark.costly
 def test_costs_are_those_of_the_trace():
     """Also of a candidate of which only the blocks with some classes are timed again."""
     truth = load_file("cv32e40p")

@@ -92,6 +92,7 @@ def test_interrupted_and_started_again(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []  # nor what the killed one had left
 
 
+@pytest.mark.costly
 def test_killed_workers_are_not_missed(tmp_path: Path) -> None:
     points, before = standins.points(100, binaries=40), descendants(os.getpid())
     with Store(tmp_path / "s.sqlite") as store, Processes(standins.slowly, 4) as workers:

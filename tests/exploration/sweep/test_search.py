@@ -88,6 +88,7 @@ def test_the_front_is_found(sampler: Any) -> None:
         assert len(by_chance & wanted) < len(front(found) & wanted)
 
 
+@pytest.mark.costly
 def test_all_designs_of_a_small_space() -> None:
     found = searched(Search(objectives=BOTH), 500)
     assert len(found) > 200 and len({point.key for point in found}) == len(found)

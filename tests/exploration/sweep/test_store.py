@@ -197,6 +197,7 @@ def test_a_wrong_file_is_one_line(tmp_path: Path) -> None:
         stored_rows(tmp_path / "empty.sqlite")
 
 
+@pytest.mark.costly
 def test_what_was_altered_is_no_result(url: str, caplog: pytest.LogCaptureFixture) -> None:
     """Any column of a row that holds another value: the row counts as not there."""
     figures = {**msgspec.structs.asdict(ROWS[0]), "instructions": 7, "matches_reference": True}
@@ -214,6 +215,7 @@ def test_what_was_altered_is_no_result(url: str, caplog: pytest.LogCaptureFixtur
                 store.results([row.key])
 
 
+@pytest.mark.costly
 def test_an_empty_column_is_its_default_or_no_result(url: str) -> None:
     for column in (each.name for each in tables.rows.c if each.name not in ("key", "finished")):
         with Store(url) as store:

@@ -51,6 +51,7 @@ def test_no_layout_lets_a_compiler_fuse(tmp_path: Path) -> None:
     assert fused(free, tmp_path) > 100
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("layout", layout_names())
 def test_build_files_and_manifest_have_the_option(layout: str, tmp_path: Path) -> None:
     export_project(project(), tmp_path / "p", layout)

@@ -227,6 +227,7 @@ def test_bytes_both_ways(platform: str, toolchain: str) -> None:
         assert 100 <= run.status < 125  # a division of 64 bits is slow
 
 
+@pytest.mark.costly
 @NEEDS_QEMU
 @pytest.mark.parametrize("platform", ["hifive1", "qemu-riscv32"])
 def test_bytes_both_ways_on_qemu(platform: str) -> None:

@@ -66,6 +66,7 @@ def test_the_manifest_names_every_file(tmp_path: Path, layout: str) -> None:
         assert (again / path).read_bytes() == (tmp_path / "out" / path).read_bytes(), path
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("platform", "toolchain"),
     [
@@ -113,6 +114,7 @@ def test_make_takes_gcc_where_zig_was_used(tmp_path: Path, platform: str, compil
     assert ran.status == 0 and ran.text.splitlines()[-1] == "pass"
 
 
+@pytest.mark.costly
 def test_make_runs_no_python_of_the_folder(tmp_path: Path) -> None:
     made = project("cortex-m0plus", "zig")
     export_project(made, tmp_path / "out")
@@ -133,6 +135,7 @@ def test_cmake_makes_the_library_for_this_machine_where_no_toolchain_is_wanted(
     assert not (tmp_path / "out" / "build" / "firmware.elf").exists()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["mps2-an386", "mps3-an547", "hifive1", "qemu-riscv32"])
 def test_the_readme_s_command_ends_on_qemu(tmp_path: Path, platform: str) -> None:
     made = project(platform, "zig")
@@ -160,6 +163,7 @@ def test_nothing_stands_alone_on_this_machine(tmp_path: Path, layout: str) -> No
         export_project(made, tmp_path / "out", layout)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("layout", PACKAGES)
 def test_the_library_compiles_with_its_own_folders_alone(tmp_path: Path, layout: str) -> None:
     """With the C library of GCC, as these build systems have one."""

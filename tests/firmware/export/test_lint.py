@@ -59,6 +59,7 @@ def clang_tidy(folder: Path, toolchain: Toolchain) -> list[str]:
 TOOLS = {"cppcheck": cppcheck, "clang-tidy": clang_tidy}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("tool", TOOLS)
 @pytest.mark.parametrize(("model", "platform", "accelerator"), CASES)
 def test_nothing_is_reported(

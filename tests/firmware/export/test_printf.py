@@ -63,6 +63,7 @@ def text(draw: random.Random) -> Case:
     return f"%{flags(draw).replace('0', '')}s", f'"{word}"', ctypes.c_char_p(word.encode())
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("platform", "toolchain"), [("riscv32", "zig"), ("cortex-m33", "zig"), ("cortex-m0plus", "gcc")]
 )

@@ -73,6 +73,7 @@ def demand(compiler: str, folder: Path) -> None:
     (folder / "probe.c").unlink()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("model", "platform"), CASES)
 def test_sanitizers_report_nothing(
@@ -83,6 +84,7 @@ def test_sanitizers_report_nothing(
     run(made, made.library.files, tmp_path, compiler)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("old", "new", "reported"),

@@ -121,6 +121,7 @@ def test_several_boards_at_once() -> None:
             board.close()
 
 
+@pytest.mark.costly
 def test_a_window_lasts_long_enough_for_the_runner(board: BenchmarkBoard) -> None:
     """Five take ten seconds; an accuracy run's single inferences do not wait."""
     client = Client(board.path)

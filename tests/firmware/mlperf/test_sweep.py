@@ -36,6 +36,7 @@ def accuracies(rows: list[MeasuredPoint]) -> list[float | None]:
     return [row.quality.value if row.quality else None for row in rows]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", MODELS)
 def test_classes_are_those_of_litert(name: str, tmp_path: Path, litert: Litert) -> None:
     """Half of the labels are its answers, the others are not."""
@@ -54,6 +55,7 @@ def test_classes_are_those_of_litert(name: str, tmp_path: Path, litert: Litert) 
     assert rows[0].performance is not None and (rows[0].performance.mac_coverage or 0) > 0.5
 
 
+@pytest.mark.costly
 def test_distances_are_those_of_litert(tmp_path: Path, litert: Litert) -> None:
     labels, task = [0, 1, 0, 1, 1], TASKS["ad01"]
     files = write_spectra(tmp_path / "ad01", labels, windows=2)
@@ -83,6 +85,7 @@ def test_distances_are_those_of_litert(tmp_path: Path, litert: Litert) -> None:
     assert [row.quality and row.quality.metric for row in rows] == ["AUC"] * 2
 
 
+@pytest.mark.costly
 def test_the_cost_is_that_of_a_run() -> None:
     for row in sweep(["toycar"], ["riscv32", "cortex-m4"], [(), ["gemm"]]):
         point, cost = row.point, row.performance
@@ -106,6 +109,7 @@ def test_the_wake_word_is_measured_by_frame(tmp_path: Path) -> None:
     assert 5 * (frame.performance.instructions or 0) < (window.profile.instructions or 0)
 
 
+@pytest.mark.costly
 def test_the_result_does_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
     write_spectra(tmp_path / "ad01", [0, 1] * 10, windows=4)
     one, three = (

@@ -33,6 +33,7 @@ def inputs_of(done: two_cores.Done, example: Example) -> list[NDArray[Any]]:
     return [movement[None, 64 * n : 64 * n + 128] for n in range(done.frames)]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("example", [two_cores.gesture, two_cores.wake_word])
 def test_every_frame_has_the_references_result(platform: str, example: Example) -> None:

@@ -171,6 +171,7 @@ def test_constants_are_bounded_before_they_are_computed(count: int, extent: int)
         read_onnx(chain([made], count, s=np.array([extent])))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("count", [5000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_the_time_of_many_operators_grows_as_their_number(count: int) -> None:
     """By calls of Python functions, as times tell of the machine: 16 for one operator, twice."""
@@ -184,6 +185,7 @@ def test_the_time_of_many_operators_grows_as_their_number(count: int) -> None:
     assert calls(count) < 1.2 * 5 * calls(count // 5)
 
 
+@pytest.mark.costly
 @pytest.mark.usefixtures("_little_memory")
 def test_damaged_models(tmp_path: Path) -> None:
     rejected, compiled = _attack(range(300), tmp_path, of_networks)

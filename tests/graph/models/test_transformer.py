@@ -27,6 +27,7 @@ def test_network(platform):
     assert found.astype(int).sum() + 128 * 12 == pytest.approx(256, abs=12)
 
 
+@pytest.mark.costly
 def test_the_systolic_array_takes_the_matrix_products():
     graph = transformer_kws.build(tokens=40, heads=4)
     x = np.random.default_rng(2).integers(-128, 128, graph.inputs[0].shape, dtype=np.int8)

@@ -83,7 +83,8 @@ def test_the_interpreter_judges_a_wrong_zero_point(
     assert result.check.source is not None and result.matches_reference
     assert result.check.source.oracle == "covp's interpreter, nothing fused"
     monkeypatch.setattr(
-        "covp.graph.onnx.quantized_values.ScaleAndZeroPoint.unsigned", property(lambda self: True)
+        "covp.graph.onnx.quantized_values.ScaleAndZeroPoint.is_unsigned",
+        property(lambda self: True),
     )
     assert not run(build(tmp_path / "model.onnx", "riscv32"), check="source").matches_reference
 

@@ -21,6 +21,7 @@ SMALL = 50_000
 """Elements of the inputs of a test that runs everywhere."""
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_some_of_the_tests_of(operator):
     """Every third, on the two platforms in turns."""

@@ -13,6 +13,7 @@ from covp.graph.graph import Graph
 from covp.graph.models import load_model
 from covp.graph.passes import PASSES, run_passes
 from covp.graph.passes.copy import copy_graph
+from tests.graph.passes.padded import padded
 
 
 def content(graph: Graph) -> tuple[str, list[bytes]]:
@@ -21,7 +22,7 @@ def content(graph: Graph) -> tuple[str, list[bytes]]:
 
 
 def test_only_passes_that_change_the_graph_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    graph = load_model("vww")
+    graph = padded()
     lowered, changing = copy_graph(graph), []
     for run in PASSES:
         before = content(lowered)

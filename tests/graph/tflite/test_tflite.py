@@ -128,6 +128,7 @@ def test_every_truncation_is_refused(small: bytes, tmp_path: Path) -> None:
         refusal(path)
 
 
+@pytest.mark.costly
 def test_flipped_bytes_never_escape(small: bytes) -> None:
     """A damaged file either still says something sensible or is a ModelError."""
     rng = random.Random(1)

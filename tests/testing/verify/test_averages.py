@@ -45,6 +45,7 @@ def test_averages_behind_a_convolution(wrong: str, seed: int, tmp_path: Path) ->
     assert verdict.failure is not None and "AVERAGE_POOL_2D" in verdict.test
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("window", [(4, 4), (1, 6), (3, 3), (16, 16), (1, 300)])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_averages_alone(window: tuple[int, int], sign: int) -> None:

@@ -96,6 +96,7 @@ class Adds(Fc):
         return "none" if match.op.kind == "ADD" else super().supports(match)
 
 
+@pytest.mark.costly
 def test_a_search_without_time_tries_the_floor_of_every_kind() -> None:
     verdict = verify(Adds(), models=(), seconds=1e-3)
     assert verdict.failure is None and not verdict.finished

@@ -78,6 +78,7 @@ class ThinPort(Dense):
         return self.unit_timing().job(self.macs(job), nbytes // 4)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
     ("unit", "said"),

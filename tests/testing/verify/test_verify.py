@@ -49,6 +49,7 @@ def test_the_accelerators_of_this_repository_pass(spec: str, platform: str) -> N
     assert verdict.abuses >= 10
 
 
+@pytest.mark.costly
 def test_a_unit_inside_the_core_is_tried_with_whole_programs() -> None:
     verdict = verify("cfu", "riscv32", examples=4, seconds=0.6)
     assert verdict.failure is None, verdict.test
@@ -209,6 +210,7 @@ def test_a_write_past_the_output_is_damage() -> None:
     assert "outside the layer's buffers" in str(verdict.failure)
 
 
+@pytest.mark.costly
 def test_an_overlap_that_is_not_rejected_is_reported_with_its_registers() -> None:
     failure = str(_failure(TakesOverlaps).failure)
     assert "OUTPUT on top of" in failure
@@ -225,6 +227,7 @@ def test_a_driver_with_a_warning_is_the_compiler_s_message() -> None:
         verify(Warns())
 
 
+@pytest.mark.costly
 def test_an_accelerator_that_takes_nothing_is_an_error() -> None:
     class Narrow(Fc):
         def accepts(self, layer: Any) -> list[Limit]:
