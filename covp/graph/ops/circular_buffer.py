@@ -58,5 +58,4 @@ OPS["CIRCULAR_BUFFER"] = OpDefinition(
     _reference,
     types=of_one_type("int8", "uint8", "int16", "int32", "float32", data=(0, 1)),
     reads=_reads,
-    carries={0: 0},
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -86,11 +86,10 @@ class OpDefinition:
         types: the rule of its tensors' types, which readers apply.
         domains: the integers that have a meaning for its inputs, such as indices and lengths;
             inputs that take any value are left out.
-        reads: for each output, which elements of the inputs its elements are computed from.
+        reads: for each output, which elements of the inputs its elements are computed from; where
+            it is left out, the definition says why all of them may be.
         positional: the axes of the first output along which a result depends on its position, too:
             it is a coordinate, or compared with one.
-        carries: position of an input to the output that holds what it is for the steps that follow,
-            of operators that go step by step.
         is_product: whether results are sums of products of its first two inputs, or of their
             differences from the zero points, so that products with a zero can be left out.
         clamps: whether its attributes' ``activation`` limits results in all its types.
@@ -103,7 +102,6 @@ class OpDefinition:
     domains: Callable[[Op], Domains] = lambda op: {}
     reads: Callable[[Op], Sequence[IndexMap]] = everything
     positional: Callable[[Op], Collection[int]] = lambda op: ()
-    carries: Mapping[int, int] = field(default_factory=dict)
     is_product: bool = False
     clamps: bool = False
 

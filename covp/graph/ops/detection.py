@@ -119,4 +119,5 @@ def _overlaps(box: Array, boxes: Array) -> Array:
     return np.asarray(np.where((own <= 0) | (areas <= 0), np.float32(0), ratio))
 
 
+# no map: boxes are sorted by their scores, and each is compared with all before it
 OPS["DETECTION_POSTPROCESS"] = OpDefinition(_shapes, _reference, types=_types)

@@ -100,6 +100,7 @@ def _compress_reads(op: Op) -> list[IndexMap]:
 
 
 _NUMBERS = of_one_type("float32", "int16", "int32", "int64", data=None)
+# no maps: RANGE has three scalars as inputs, FILL one and a shape; all of them make each element
 OPS["RANGE"] = OpDefinition(_shape, _range, types=_NUMBERS, positional=lambda op: (0,))
 OPS["FILL"] = OpDefinition(_shape, _fill, types=of_one_type(*ELEMENT_TYPES))
 OPS["SHAPE"] = OpDefinition(

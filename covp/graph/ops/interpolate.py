@@ -227,4 +227,5 @@ OPS["INTERPOLATE"] = OpDefinition(
     domains=lambda op: {1: (0, op.input(0).shape[op.attributes.axis] - 1)},
     reads=_interpolate_reads,
 )
+# no map: a table of positions and weights follows from the scales and sizes as a whole
 OPS["RESIZE_TAPS"] = OpDefinition(_taps_shape, _taps, types=_taps_types)

@@ -201,6 +201,7 @@ OPS["MAX_POOL"] = OpDefinition(
 )
 OPS["AVERAGE_POOL"] = OpDefinition(_shapes, _average, types=_FLOAT, reads=_reads, clamps=True)
 OPS["LP_POOL"] = OpDefinition(_shapes, _norm, types=_FLOAT, reads=_reads)
+# no map: the values of the second input say where an element of the first one goes
 OPS["MAX_UNPOOL"] = OpDefinition(
     _unpool_shape,
     _unpool,

@@ -155,6 +155,4 @@ def _reads(op: Op) -> list[IndexMap]:
     return maps
 
 
-OPS["UNIDIRECTIONAL_SEQUENCE_LSTM"] = OpDefinition(
-    _shapes, _reference, _macs, _types, reads=_reads, carries={HIDDEN: 1, CELL: 2}
-)
+OPS["UNIDIRECTIONAL_SEQUENCE_LSTM"] = OpDefinition(_shapes, _reference, _macs, _types, reads=_reads)

@@ -143,4 +143,4 @@ def _reads(op: Op) -> list[IndexMap]:
     return [result, after][: len(op.outputs)]
 
 
-OPS["SVDF"] = OpDefinition(_shapes, _reference, _macs, _types, reads=_reads, carries={STATE: 1})
+OPS["SVDF"] = OpDefinition(_shapes, _reference, _macs, _types, reads=_reads)
