@@ -213,8 +213,9 @@ def _peak(program: Program, memory: MemoryUse) -> Iterator[Advice]:
     if not lives or memory.ram_bytes < _LEAST_RAM * ram:
         return
     layer = program.layers[lives.index(max(lives))]
+    strips = "" if program.accelerators else "try --patches auto; "  # which accelerators refuse
     yield Advice(
         f"layer {layer.index} {layer.op} sets the peak of RAM, {max(lives):,} B of tensors, on "
         f"{ram // 1024:,} KB",
-        "try --patches auto, a smaller input or stride there; --max-scratch limits working memory",
+        f"{strips}a smaller input or stride there lowers it; --max-scratch limits working memory",
     )
