@@ -200,7 +200,8 @@ def _named_reads(
     """Return what maps read of inner axes, by loops that have the names of inner axes.
 
     Loops beside the outputs' axes are named by the axis that they run along, if an attribute names
-    that. Where floats are added, the loops' order counts.
+    that: those of means and sums, whose floats may be added in another order. Elsewhere the order
+    counts where floats are added.
     """
     found: list[Any] = []
     tensors = (*op.inputs, *op.outputs)
@@ -213,7 +214,7 @@ def _named_reads(
                 names[number] = -1 - order[axis] if number >= len(outer) else names[number]
         every = zip(names[len(outer) :], own.loops, strict=True)
         loops = [(name, loop) for name, loop in every if loop.extent != 1]
-        if not floats or all(loop.order == "any order" for _, loop in loops):
+        if not floats or all(name < 0 or loop.order == "any order" for name, loop in loops):
             loops.sort(key=lambda named: named[0])
         reads: list[Any] = []
         for position, (tensor, each) in enumerate(zip(op.inputs, own.inputs, strict=True)):
