@@ -79,6 +79,7 @@ def refuses(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) != 0
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("platform", "protocol", "ram", "says"),
     [

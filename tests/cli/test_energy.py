@@ -13,6 +13,7 @@ COMMAND = ("run", "toycar", "-p", "stm32l4r5", "--check", "none", "-a")
 UNIT = "gemm:technology=horowitz-45nm"
 
 
+@pytest.mark.costly
 def test_without_the_units_share_there_is_no_sum(call: Call) -> None:
     document: Any = call(*COMMAND, "gemm", "--json").document
     assert document["energy_j"] is document["energy_source"] is None

@@ -64,6 +64,7 @@ def test_where_the_fastest_schedules_do_not_fit_smaller_ones_are_tried(call: Cal
     assert "yes (size)" in call("fits", "toycar", *BOARDS).out
 
 
+@pytest.mark.costly
 def test_a_budget_sorts_and_marks(call: Call, tmp_path: Path) -> None:
     page = tmp_path / "fits.html"
     document = call("fits", "kws", *BOARDS, "--budget", "ms=90,ram=64K", "--json").document
@@ -85,6 +86,7 @@ def test_a_budget_sorts_and_marks(call: Call, tmp_path: Path) -> None:
     assert "hifive1" in text and "too small" in text and "<script src" not in text
 
 
+@pytest.mark.costly
 def test_accelerators_and_several_models(call: Call, small: Path) -> None:
     rows = call("fits", small, "kws", "-p", "pico", "-p", "esp32-c3", "-a", "qconv2d", "--json")
     found = [(row["model"], row["platform"]) for row in rows.document["rows"]]

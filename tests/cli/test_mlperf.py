@@ -54,6 +54,7 @@ def test_rows_are_models_by_platforms_by_setups(call: Call, tmp_path: Path) -> N
     assert "AUC 0.850: " in text and "has no place for accelerators" in text
 
 
+@pytest.mark.costly
 def test_the_table_says_what_fails_and_goes_on(call: Call, tmp_path: Path) -> None:
     write_classes(tmp_path / "kws01", "kws01", [3] * 4)
     done = call("mlperf", "kws", "toycar", "-p", "riscv32", "--data", tmp_path, "--reference")

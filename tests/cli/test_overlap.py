@@ -33,6 +33,7 @@ def branches(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.costly
 def test_promise_and_result_are_printed_and_in_the_json(call: Call, branches: Path) -> None:
     text = call("run", branches, *UNIT, "--overlap", "--explain").out
     found = re.search(

@@ -18,6 +18,7 @@ def run(*arguments: object, **options: object) -> "subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)  # type: ignore[call-overload, no-any-return]
 
 
+@pytest.mark.costly
 def test_nothing_but_json_on_standard_output(small: Path) -> None:
     for command in (["run"], ["compare", "-a", "qconv2d"]):
         done = run(*command, small, "-p", "riscv32", "--json")

@@ -51,6 +51,7 @@ def test_what_was_found_is_printed_and_used(call: Call, records: Path, small: Pa
     assert all(layer["tried"] > 1 for layer in again["layers"]) and shared.exists()
 
 
+@pytest.mark.costly
 def test_the_table_has_the_front(call: Call, records: Path, small: Path) -> None:
     done = call("tune", small, "-p", "riscv32", "--trials", 2, "--jobs", 1)
     assert done.status == 0 and done.err == ""

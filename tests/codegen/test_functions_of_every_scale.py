@@ -15,6 +15,7 @@ from tests.functions import FUNCTIONS, Function
 EXPONENTS = (-40, -27, -25, -17, -12, -8, -4, -1, 0, 1, 2, 9, 20)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 @pytest.mark.parametrize("function", FUNCTIONS, ids=str)
 def test_kernel_equals_reference(run_layer: Any, platform: str, function: Function) -> None:

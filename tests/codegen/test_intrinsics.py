@@ -44,6 +44,7 @@ def dot4() -> Iterator[None]:
     intrinsics.unregister(DOT4.name)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 @settings(max_examples=15, deadline=None)
 @given(layer=layers.convolutions("CONV_2D", dtype="int8", max_channels=8), data=st.data())

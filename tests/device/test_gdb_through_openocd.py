@@ -116,6 +116,7 @@ def test_flash_is_programmed_by_whole_blocks() -> None:
             device.close()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("model", ["kws", "toycar"])
 def test_the_same_bits_and_cycles_as_on_the_virtual_device(through: GdbBoard, model: str) -> None:
     platform = through.board.core.platform

@@ -50,6 +50,7 @@ def test_the_example_finds_the_second_bug(project, text):
     assert re.search(r"undefined behaviour.*\(dot\.c:7\): signed integer overflow", overflow.out)
 
 
+@pytest.mark.costly
 def test_options_and_fixtures_are_those_that_there_are(tmp_path, text):
     help_text = Project(tmp_path).run("--help").out
     offered = set(re.findall(r"^\s+(--covp-[a-z]+)", help_text, re.M))

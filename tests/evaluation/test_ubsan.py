@@ -46,6 +46,7 @@ def model(kind: str, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.costly
 def test_the_finding_and_its_twin(platform: str, tmp_path: Path) -> None:
     for kind in BODIES:
         made = build(model(kind, tmp_path), platform)

@@ -86,6 +86,7 @@ def test_no_layer_is_above_its_roof(kws: Run, document: dict[str, Any]) -> None:
         assert point["speed"] <= min(most, port * point["intensity"])
 
 
+@pytest.mark.costly
 @needs_browser
 def test_the_page_shows_the_run(tmp_path: Path, document: dict[str, Any], written: Written) -> None:
     page, table, figures = (tmp_path / name for name in ("r.html", "r.csv", "figures"))
@@ -106,6 +107,7 @@ def test_the_page_shows_the_run(tmp_path: Path, document: dict[str, Any], writte
     assert opened.dom.count("±&nbsp;16.1&nbsp;%</td>") > len(document["layers"])
 
 
+@pytest.mark.costly
 @needs_browser
 def test_names_from_files_are_text(tmp_path: Path, document: dict[str, Any]) -> None:
     evil = "<script>document.title='owned'</script>"
@@ -118,6 +120,7 @@ def test_names_from_files_are_text(tmp_path: Path, document: dict[str, Any]) -> 
     assert '<body id="0 images">' in opened.dom and "<title>&lt;script&gt;" in opened.dom
 
 
+@pytest.mark.costly
 @needs_browser
 def test_runs_are_compared(
     tmp_path: Path, document: dict[str, Any], plain: dict[str, Any], written: Written

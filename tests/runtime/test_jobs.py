@@ -86,6 +86,7 @@ def test_errors_travel_as_they_are(error: CovpError) -> None:
     assert (str(again), vars(again)) == (str(error), vars(error))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("status", "times"), [(7, 3), (0, 3), (-signal.SIGSEGV, 3), (-signal.SIGKILL, 6)]
 )

@@ -137,6 +137,7 @@ def test_every_core_computes_what_is_specified(name: str, cases: list[Unusual]) 
     on_cores(name, cases)
 
 
+@pytest.mark.costly
 @on_host
 @pytest.mark.parametrize(
     "name",
@@ -177,6 +178,7 @@ def test_five_hundred_layers_on_every_core(name: str, cases: list[Unusual]) -> N
     on_cores(name, cases)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("accelerator", ACCELERATORS)
 @batches(1)
 @given(few)

@@ -168,6 +168,7 @@ def test_a_firmware_is_programmed_and_runs(platform: str) -> None:
         assert isinstance(rcc, Rcc) and rcc.core_hz == board.device.platform.clock_hz
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", SECTORS)
 def test_gdb_loads_into_flash(platform: str) -> None:
     """GDB's load erases and programs through OpenOCD, whose memory map says what is flash."""

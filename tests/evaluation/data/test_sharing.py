@@ -42,6 +42,7 @@ def figures(quality: Quality) -> Quality:
     return replace(quality, seconds=0.0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("on", ["device", "reference"])
 def test_any_number_of_processes_gives_the_same(
     on: Any, made: Build, data: Data, monkeypatch: pytest.MonkeyPatch

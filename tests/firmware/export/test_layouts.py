@@ -100,6 +100,7 @@ def test_make_takes_clang(tmp_path: Path) -> None:
     assert ran.instructions != made.simulated.profile.instructions
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("platform", "compiler"),
     [("cortex-m4", "arm-none-eabi-gcc"), ("riscv32", "riscv64-unknown-elf-gcc")],
@@ -123,6 +124,7 @@ def test_make_runs_no_python_of_the_folder(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "firmware.elf").is_file()
 
 
+@pytest.mark.costly
 def test_cmake_makes_the_library_for_this_machine_where_no_toolchain_is_wanted(
     tmp_path: Path,
 ) -> None:

@@ -74,6 +74,7 @@ def executed(project: Project, main: str, *flags: str, **headers: str) -> int:
     return int.from_bytes(status, "little")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["cortex-m0plus", "riscv32"])
 def test_every_function_as_it_is_documented(platform: str) -> None:
     project = Project.of(build("toycar", platform))
@@ -81,6 +82,7 @@ def test_every_function_as_it_is_documented(platform: str) -> None:
     assert executed(project, MAIN, hooked, my_hooks=HOOKS) == 0
 
 
+@pytest.mark.costly
 def test_names_begin_with_the_prefix(tmp_path: Path) -> None:
     made = build("kws", "riscv32", name="ear")
     project = Project.of(made)

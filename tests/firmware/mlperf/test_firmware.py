@@ -115,6 +115,7 @@ def test_no_number_is_no_trouble(autoencoder: FirmwareBench, value: float) -> No
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wcast-align", "-Werror")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 @pytest.mark.parametrize("platform", ["cortex-m0plus", "riscv32"])
 def test_no_warnings(platform: str, toolchain: str) -> None:

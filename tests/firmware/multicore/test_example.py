@@ -68,6 +68,7 @@ def test_gestures_are_onnxruntimes() -> None:
         assert np.abs(session.run(None, {"x": x})[0] - y).max() < 1e-6
 
 
+@pytest.mark.costly
 def test_frames_that_come_too_fast_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that are not are right: a slot is not filled while it is classified."""
     slow = two_cores.Stream

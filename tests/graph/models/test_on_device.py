@@ -48,6 +48,7 @@ def wrong_outputs(
     return wrong
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("accelerators", ACCELERATORS[:2], ids=["alone", "qconv2d"])
 @pytest.mark.parametrize("platform", PLATFORMS[:4])
 @pytest.mark.parametrize("model", ["resnet", "kws", "toycar"])

@@ -80,6 +80,7 @@ def test_of_floats_too(stack: Stack) -> None:
         assume(False)
 
 
+@pytest.mark.costly
 @pytest.mark.process
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 @settings(deadline=None, max_examples=5)

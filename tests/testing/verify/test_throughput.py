@@ -134,6 +134,7 @@ class Slow(Dense):
         super().__init__({"clock_ratio": 2.5, "macs_per_cycle": 4096, "bytes_per_cycle": 64})
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("unit", [Dense, Skipping, Honest, Slow])
 def test_what_is_possible_passes(unit: type[Dense]) -> None:
     verdict = search(unit(), seconds=2)

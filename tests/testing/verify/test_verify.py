@@ -37,6 +37,7 @@ SPECS = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize(
     "platform",
