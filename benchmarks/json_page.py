@@ -156,6 +156,7 @@ def meanings(kind: type) -> dict[str, str]:
     for names, said in re.findall(r"^    ([\w, ]+): (.*(?:\n      .*)*)", listed, re.M):
         line = " ".join(said.split()).removesuffix(".").replace("; None: ", "; null: ")
         line = re.sub(r"\bNone where\b", "null where", line)
+        line = re.sub(r"(`[^`]+`|[^\s(]+) \(`([\w-]+\.md[^`]*)`\)", r"[\1](\2)", line)
         for name in names.split(", "):
             found[name] = line
     return found

@@ -241,7 +241,7 @@ class CheckRecord(msgspec.Struct, frozen=True, kw_only=True):
         ubsan: the layers had the compiler's checks for undefined behaviour, and none failed
             (`--ubsan`)
         source: the same beside the model's file as it is, executed by another library
-            ([accuracy](accuracy.md#the-file-as-it-is)); null: not compared
+            (accuracy (`accuracy.md#the-file-as-it-is`)); null: not compared
         tolerance: that `worst_error` may have
     """
 
@@ -581,8 +581,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="co
         device: as given to `--device`
         toolchain: compiler and version
         accelerators: as given to `-a`
-        schedules: where the schedules of the core's layers come from, see [the
-            tuner](kernels.md#the-tuner)
+        schedules: where the schedules of the core's layers come from, see the
+            tuner (`kernels.md#the-tuner`)
         warnings: of the compiler, and of costs of layers that were counted wrongly
         advice: what the run shows that its user can change, the dearest first; `covp run` prints
             two
@@ -590,14 +590,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="co
         cycles: of one inference; where they come from is `cycles_source`
         cycles_source: null where there are no cycles
         cycles_by_cause: what the cycles passed with, see
-            [timing](timing.md#every-cycle-has-a-cause); null where the device cannot tell
+            timing (`timing.md#every-cycle-has-a-cause`); null where the device cannot tell
         bytes: with `--traffic`: loaded and stored by core and accelerators, by name of the memory;
             exact
         bytes_by_master: `bytes`, apart for `core` and each accelerator
         seconds: measured run time, else cycles at the platform's clock
-        energy_j: [estimated](energy.md); null where a part of it is not known
+        energy_j: estimated (`energy.md`); null where a part of it is not known
         energy_source: null without `energy_j`
-        core: what it can do at most, see [the roofline](report.md#roofline)
+        core: what it can do at most, see the roofline (`report.md#roofline`)
         units: the accelerators, by their parameters
         accelerator_area: of those whose size and figures are known
         simulation_seconds: host time of the inference
@@ -613,14 +613,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="co
         memory_map: the memory of the platform's core while the model is loaded
         arena: what lies in the arena, and when; by the first layer
         overlap: with `--overlap`, see
-            [accelerators.md](accelerators.md#core-and-units-at-the-same-time)
-        streaming: with `--streaming`, see [streaming.md](streaming.md)
+            accelerators (`accelerators.md#core-and-units-at-the-same-time`)
+        streaming: with `--streaming`, see streaming (`streaming.md`)
         states: what the network keeps between inferences, in the arena
         layers: in the order in which they run
         between: what the run function spends between the layers
         outputs: in the model's order
-        data: of `--data`, see [Data](data.md); null: one inference
-        origin: all that the figures depend on; [`covp reproduce`](ci.md#run-it-again) runs it once
+        data: of `--data`, see Data (`data.md`); null: one inference
+        origin: all that the figures depend on; `covp reproduce` (`ci.md#run-it-again`) runs it once
             more
         refusals: with `--explain`: layers that an accelerator rejected
         alternatives: with `--explain`: ways to compute what accelerators accept, with the cycles

@@ -134,7 +134,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", ta
         too_large: layers drawn that did not fit the bench's memory, by operator
         models: layers of real models that ran on the accelerator, by model
         sources: how the reference of each `--model` compares with its file
-            ([accuracy](accuracy.md#the-file-as-it-is))
+            (accuracy (`accuracy.md#the-file-as-it-is`))
         seconds: of processor time that it took
         finished: false: `--seconds` were too few for all layers
         macs_per_cycle: of the fastest job by its model's own time; 0: the model does not say
@@ -171,7 +171,7 @@ class MlperfRow(msgspec.Struct, frozen=True, kw_only=True):
         latency_us: `cycles` at the platform's clock
         cycles_source: as in `covp.run/1`
         instructions: exact
-        energy_uj: [estimated](energy.md); null where a part of it is not known
+        energy_uj: estimated (`energy.md`); null where a part of it is not known
         energy_reason: why there is no estimate, where something can be done
         arena_bytes: part of `ram_bytes`
         mac_coverage: of the model's MACs, what accelerators did
