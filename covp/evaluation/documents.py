@@ -669,16 +669,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="co
     refusals: list[RefusalRecord] | msgspec.UnsetType = msgspec.UNSET
     alternatives: list[Placed] | msgspec.UnsetType = msgspec.UNSET
 
-    def __post_init__(self) -> None:
-        if self.mac_coverage is msgspec.UNSET:  # an older document: what they were to do
-            total = sum(layer.macs for layer in self.layers)
-            done = sum(layer.macs for layer in self.layers if layer.target != "cpu")
-            msgspec.structs.force_setattr(self, "mac_coverage", done / total if total else 0.0)
-
     @property
     def coverage(self) -> float | None:
         """The share of the model's MACs that accelerators did; None: not reported."""
-        return None if self.mac_coverage is msgspec.UNSET else self.mac_coverage
+        if self.mac_coverage is not msgspec.UNSET:
+            return self.mac_coverage
+        total = sum(layer.macs for layer in self.layers)  # an older document: what they were to do
+        done = sum(layer.macs for layer in self.layers if layer.target != "cpu")
+        return done / total if total else 0.0
 
     @property
     def title(self) -> str:
