@@ -26,7 +26,7 @@ def _row(patches: str, result: Evaluation, plain: Evaluation) -> str:
     assert profile.instructions and plain.profile.instructions
     times = profile.instructions / plain.profile.instructions
     cells = (memory.arena_bytes, memory.flash_bytes, profile.instructions, profile.cycles or 0)
-    numbers = "".join(f"{cell:>12,}" for cell in cells)
+    numbers = "".join(f"{cell:>13,}" for cell in cells)
     return f"  {what:<15}{strips:<28}{numbers}  x{times:.3f}"
 
 
@@ -38,7 +38,7 @@ def main() -> int:
     options = parser.parse_args()
     right = True
     for model in options.models:
-        titles = "".join(f"{t:>12}" for t in ("arena B", "flash B", "instructions", "cycles"))
+        titles = "".join(f"{t:>13}" for t in ("arena B", "flash B", "instructions", "cycles"))
         print(f"{model} on {options.platform}\n  {'':<43}{titles}")
         plain: Evaluation | None = None
         for patches in PATCHES:
