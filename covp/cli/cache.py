@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from covp.cli import options
-from covp.cli.output import echo, print_json
-from covp.cli.tables import print_table
+from covp.cli.output import echo, print_json, print_table
+from covp.report.table import Table, numbers, texts
 
 
 @click.group(invoke_without_command=True)
@@ -33,7 +33,8 @@ def cache(context: click.Context, as_json: bool) -> None:
         )
         return
     echo(f"{now.path}")
-    print_table(["kind", "bytes"], [*now.kinds.items(), ["all", now.bytes]])
+    columns = [*texts("kind"), *numbers("bytes")]
+    print_table(Table("", columns, [*now.kinds.items()], ["all", now.bytes]))
     limit = "no limit" if now.limit is None else f"limit {now.limit:,} bytes"
     echo(f"{now.entries:,} entries, {now.repaired:,} repaired, {limit}")
 

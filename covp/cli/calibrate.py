@@ -10,11 +10,11 @@ import click
 
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
-from covp.cli.output import echo, print_json, progress
-from covp.cli.tables import print_table
+from covp.cli.output import echo, print_json, print_table, progress
 from covp.errors import UsageError
 from covp.evaluation.calibration.calibrate import Calibration, CalibrationRow, first_model
 from covp.evaluation.calibration.calibrate import calibrate as fitted
+from covp.report.table import Table, Value, numbers, texts
 from covp.runtime.devices import open_device
 
 
@@ -110,8 +110,9 @@ def _check_output(path: Path, platform: str, force: bool) -> None:
 
 
 def _print(found: Calibration, path: Path) -> None:
-    columns = ["hazard", "measured", "model", "measured, off a word", "model, off a word"]
-    print_table(columns, _pairs(found.hazards), title="cycles a round")
+    columns = ["measured", "model", "measured, off a word", "model, off a word"]
+    rows = _pairs(found.hazards)
+    print_table(Table("cycles a round", [*texts("hazard"), *numbers(*columns)], rows))
     if found.rejected:
         echo(f"not measured, the core has no such instructions: {', '.join(found.rejected)}")
     if found.kept:
@@ -123,9 +124,9 @@ def _print(found: Calibration, path: Path) -> None:
     echo(f"wrote {path}")
 
 
-def _pairs(rows: Iterable[CalibrationRow]) -> list[list[object]]:
+def _pairs(rows: Iterable[CalibrationRow]) -> list[list[Value]]:
     """Return one row per hazard: where its loop starts with a word, and off one."""
-    found: dict[str, list[object]] = {}
+    found: dict[str, list[Value]] = {}
     for row in rows:
         cells = found.setdefault(row.name, [row.name, None, None, None, None])
         place = 3 if row.is_skewed else 1

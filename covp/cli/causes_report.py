@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from covp.cli.output import echo
+from covp.cli.output import echo, print_table
 from covp.cli.provenance import cycles_column
-from covp.cli.tables import operator_cell, print_table
 from covp.device.phase_count import Causes, FunctionCount
 from covp.evaluation import Evaluation
+from covp.report.quantities import operator_label
+from covp.report.table import Table, Value, numbers, texts
 from covp.runtime.profile import Profile
 
 _HEADINGS = {
@@ -42,23 +43,21 @@ def print_causes(result: Evaluation) -> None:
     causes = [cause for cause, cycles in total.items() if cycles]
     titles = [_HEADINGS.get(cause, cause) for cause in causes]
     cycles = cycles_column(profile.sources.cycles)
-    print_table(
-        ["layer", "operator", *titles, cycles],
-        [
-            *([row.layer, row.operator, *_cells(row.causes, causes), row.cycles] for row in rows),
-            ["", "total", *_cells(total, causes), profile.cycles],
-        ],
-        left=2,
-        title="cycles by cause",
+    table = Table(
+        "cycles by cause",
+        [*texts("layer", "operator"), *numbers(*titles, cycles)],
+        [[row.layer, row.operator, *_cells(row.causes, causes), row.cycles] for row in rows],
+        ["", "total", *_cells(total, causes), profile.cycles],
     )
-    _print_functions(rows, causes, ["layer", "function", "instructions", *titles, cycles])
+    print_table(table)
+    _print_functions(rows, causes, [*titles, cycles])
 
 
 def _rows(profile: Profile) -> list[_Row]:
     layers = [
         _Row(
             f"{entry.index}",
-            operator_cell(entry.op, entry.name),
+            operator_label(entry.op, entry.name),
             entry.cycles,
             entry.causes,
             entry.functions,
@@ -69,14 +68,15 @@ def _rows(profile: Profile) -> list[_Row]:
     return [*layers, _Row("", "between layers", between.cycles, between.causes, between.functions)]
 
 
-def _print_functions(rows: Iterable[_Row], causes: list[str], columns: list[str]) -> None:
+def _print_functions(rows: Iterable[_Row], causes: list[str], titles: list[str]) -> None:
     counts = [(row.layer, function) for row in rows for function in row.functions]
     counts.sort(key=lambda count: -count[1].cycles)
-    cells = [
+    columns = [*texts("layer", "function"), *numbers("instructions", *titles)]
+    cells: list[list[Value]] = [
         [layer, one.name or "(none)", one.instructions, *_cells(one.causes, causes), one.cycles]
         for layer, one in counts[:_MOST]
     ]
-    print_table(columns, cells, left=2, title="functions, without those that they call")
+    print_table(Table("functions, without those that they call", columns, cells))
     if others := counts[_MOST:]:
         cycles = sum(one.cycles for _, one in others)
         echo(f"{len(others)} more functions took {cycles:,} cycles")

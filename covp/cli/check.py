@@ -11,7 +11,7 @@ import click
 from covp.cli import options, timeline_files
 from covp.cli.junit import TestCase, junit, write_junit
 from covp.cli.output import echo, print_json
-from covp.errors import UsageError, printable
+from covp.errors import UsageError
 from covp.evaluation.documents import Checked, Run
 from covp.evaluation.regression import (
     FIGURES,
@@ -22,6 +22,7 @@ from covp.evaluation.regression import (
     read_results,
     shown,
 )
+from covp.report.table import Table, Value, escape_markdown, numbers, texts
 
 _TITLES = {
     "instructions": "instructions",
@@ -132,27 +133,29 @@ def _markdown(found: Sequence[RunVerdict]) -> Iterator[str]:
     failed = sum(bool(verdict.problems) for verdict in found)
     yield f"## covp check: {f'{failed} of {len(found)} failed' if failed else 'passed'}"
     yield ""
-    yield f"| run | {' | '.join(_TITLES[name] for name in FIGURES)} | |"
-    yield f"|---|{'---:|' * len(FIGURES)}---|"
+    columns = [*texts("run"), *numbers(*(_TITLES[name] for name in FIGURES)), *texts("")]
+    yield Table("", columns, [_row(verdict) for verdict in found]).markdown()
     for verdict in found:
         run = verdict.now or verdict.before
         assert run is not None
-        cells = [_cell(name, *verdict.figure(name)) for name in FIGURES]
-        mark = verdict.word.upper() if verdict.problems else verdict.word
-        yield f"| {_escape(run.title)} | {' | '.join(cells)} | {mark} |"
-    yield ""
-    for verdict in found:
-        run = verdict.now or verdict.before
-        assert run is not None
-        yield from (f"- **{_escape(run.title)}**: {problem}" for problem in verdict.problems)
+        yield from (
+            f"- **{escape_markdown(run.title)}**: {problem}" for problem in verdict.problems
+        )
     yield from sorted({note for verdict in found for note in _compilers(verdict)})
+
+
+def _row(verdict: RunVerdict) -> list[Value]:
+    run = verdict.now or verdict.before
+    assert run is not None
+    cells = [_cell(name, *verdict.figure(name)) for name in FIGURES]
+    return [run.title, *cells, verdict.word.upper() if verdict.problems else verdict.word]
 
 
 def _compilers(verdict: RunVerdict) -> Iterator[str]:
     if verdict.now and verdict.before and verdict.now.toolchain != verdict.before.toolchain:
         yield (
-            f"- the baseline is of {_escape(verdict.before.toolchain)}, the results are of "
-            f"{_escape(verdict.now.toolchain)}: figures differ between compilers"
+            f"- the baseline is of {escape_markdown(verdict.before.toolchain)}, the results are of "
+            f"{escape_markdown(verdict.now.toolchain)}: figures differ between compilers"
         )
 
 
@@ -163,8 +166,3 @@ def _cell(name: str, before: float | None, now: float | None) -> str:
     if name == "offload":
         return f"{text} ({100 * (now - before):+.1f} points)"
     return f"{text} ({(now - before) / before:+.1%})" if before else f"{text} (from 0)"
-
-
-def _escape(text: str) -> str:
-    """Return text that cannot leave its cell or line of Markdown."""
-    return printable(text).replace("|", "\\|")

@@ -14,15 +14,15 @@ from covp.chip.platform_file import load_platform
 from covp.cli import data as samples_and_labels
 from covp.cli import options, timeline_files
 from covp.cli.groups import GroupedCommand
-from covp.cli.output import echo, print_json, progress, warn
+from covp.cli.output import echo, print_json, print_table, progress, warn
 from covp.cli.platform_table import compare_platforms
-from covp.cli.tables import print_table
 from covp.cli.verdict import amount, difference_lines, equality, reproduction, source_lines
 from covp.errors import UsageError
 from covp.evaluation import Comparison, Evaluation, ScheduleSource, Wanted, survey
 from covp.evaluation import compare as core_and_accelerators
 from covp.evaluation.comparison import share_text
 from covp.evaluation.documents import Compare
+from covp.report.table import Table, Value, numbers, texts
 
 
 @click.command(cls=GroupedCommand)
@@ -137,20 +137,16 @@ def _report(
     echo(f"{first.platform.name} alone and with {names}, {first.toolchain}")
     schedules = (comparison.alone.build.schedules for comparison in found)
     echo(f"{sum(schedules, ScheduleSource())}")
+    speedup = "speedup (est. cycles)" if source and source.kind == "estimated" else "speedup"
     columns = [
-        "model",
-        "instructions alone",
-        f"with {names}",
-        "reduction",
-        "speedup (est. cycles)" if source and source.kind == "estimated" else "speedup",
-        "MACs offloaded",
-        "simulation",
-        "bit-exact",
+        *texts("model"),
+        *numbers("instructions alone", f"with {names}", "reduction", speedup),
+        *numbers("MACs offloaded", "simulation", "bit-exact"),
     ]
     if any(comparison.alone.data for comparison in found):
-        columns += ["accuracy alone", f"accuracy with {names}"]
+        columns += numbers("accuracy alone", f"accuracy with {names}")
     rows = [_row(comparison)[: len(columns)] for comparison in found]
-    print_table(columns, rows, drop=("simulation", "MACs offloaded"))
+    print_table(Table("", columns, rows, drop=("simulation", "MACs offloaded")))
     for comparison in found:
         for line in _data_lines(comparison, names):
             echo(line)
@@ -190,7 +186,7 @@ def _verdicts(
                 yield f"wrong in {run.model}: {line}"
 
 
-def _row(comparison: Comparison) -> list[object]:
+def _row(comparison: Comparison) -> list[Value]:
     alone, accelerated = comparison.alone, comparison.accelerated
     saved, faster = comparison.instructions_saved, comparison.speedup
     return [

@@ -10,10 +10,10 @@ import msgspec
 from covp.chip.cores import Core, all_cores
 from covp.chip.energy.core_area import core_area
 from covp.cli import options
-from covp.cli.output import print_json
-from covp.cli.tables import print_table
+from covp.cli.output import print_json, print_table
 from covp.device.rtl.cores import has_rtl
 from covp.device.timing.model import TimingModel, core_timing
+from covp.report.table import Table, numbers, texts
 
 
 @click.command()
@@ -24,8 +24,11 @@ def cores(as_json: bool) -> None:
     if as_json:
         print_json([_document(core, timing) for core, timing in known])
         return
-    columns = ["core", "instruction set", "description", "timing from", "error", "RTL", "kGE"]
-    print_table(columns, (_row(core, timing) for core, timing in known), left=4)
+    columns = [
+        *texts("core", "instruction set", "description", "timing from"),
+        *numbers("error", "RTL", "kGE"),
+    ]
+    print_table(Table("", columns, [_row(core, timing) for core, timing in known]))
 
 
 def _row(core: Core, timing: TimingModel | None) -> list[str]:

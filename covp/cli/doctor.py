@@ -15,9 +15,9 @@ import click
 from covp.base.dependencies import get_extra
 from covp.base.installed import GROUPS, brought
 from covp.cli import options
-from covp.cli.output import print_json
-from covp.cli.tables import print_table
+from covp.cli.output import print_json, print_table
 from covp.device.rtl.cores import rtl_packages
+from covp.report.table import Table, texts
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def doctor(as_json: bool) -> None:
         print_json([asdict(finding) for finding in findings])
         return
     rows = [[f.tool, f.version or f"missing: {f.get}", f.enables] for f in findings]
-    print_table(["tool", "version", "enables"], rows, left=3)
+    print_table(Table("", texts("tool", "version", "enables"), rows))
 
 
 def _host() -> str | None:

@@ -12,15 +12,19 @@ from covp.chip.platform_file import load_platform
 from covp.cli import options, timeline_files
 from covp.cli.energy_report import in_joules
 from covp.cli.groups import GroupedCommand, option
-from covp.cli.output import echo, print_json, progress, warn
-from covp.cli.tables import print_table
+from covp.cli.output import echo, print_json, print_table, progress, warn
 from covp.cli.verdict import equality, reproduction
 from covp.evaluation.energy import Energy
 from covp.evaluation.fits import Limits, Placing, order
 from covp.evaluation.fits import fits as tried
 from covp.evaluation.further_documents import Fitting
+from covp.report.table import Cell, Column, Table, Value, numbers, texts
 
-_COLUMNS = ("platform", "fits", "time", "cycles' error", "flash", "RAM", "energy", "bit-exact")
+_COLUMNS = [
+    *texts("platform", "fits"),
+    *(Column(name, format=",", bar=True) for name in ("time", "flash", "RAM", "energy")),
+    *numbers("error of cycles", "bit-exact"),
+]
 
 
 @click.command(cls=GroupedCommand)
@@ -97,7 +101,7 @@ def _report(model: str, budget: str, found: Sequence[Placing]) -> None:
     within = f" within {budget}" * bool(budget)
     fitting = sum(fit.fits for fit in found)
     echo(f"{model}: fits {fitting} of {len(found)} platforms{within}")
-    print_table(_COLUMNS, map(_row, found), left=2, drop=["bit-exact", "energy", "cycles' error"])
+    print_table(_table("", found))
     if any(fit.is_smaller for fit in found):
         echo("(size): with --optimize size, as the fastest schedules take too much flash")
     for fit in found:
@@ -112,21 +116,26 @@ def _print_next(found: Sequence[Placing], command: Callable[[str], str]) -> None
         echo(f"more of one: {command(fit.trial.platform.name)}{size}")
 
 
-def _row(fit: Placing) -> list[object]:
-    name, says = fit.trial.platform.name, fit.short
+def _table(title: str, found: Sequence[Placing]) -> Table:
+    rows = [_row(fit) for fit in found]
+    return Table(title, _COLUMNS, rows, drop=["bit-exact", "energy", "error of cycles"])
+
+
+def _row(fit: Placing) -> list[Value | Cell]:
+    board, says, result = fit.trial.platform, fit.short, fit.trial.result
     says = f"yes{' (size)' * fit.is_smaller}" if says is None else f"NO: {says}"
-    result = fit.trial.result
+    start = [Cell(board.name, board.name, board.description), Cell(says, says, fit.reason or "")]
     if result is None:
-        return [name, says] + [None] * (len(_COLUMNS) - 2)
+        return [*start, *[None] * (len(_COLUMNS) - 2)]
     seconds, energy = result.profile.seconds, result.energy
+    joules = energy.joules if isinstance(energy, Energy) else None
     return [
-        name,
-        says,
-        None if seconds is None else f"{seconds * 1e3:,.2f} ms",
-        _trust(fit),
+        *start,
+        None if seconds is None else Cell(seconds, f"{seconds * 1e3:,.2f} ms"),
         result.memory.flash_bytes,
         result.memory.ram_bytes,
-        in_joules(energy.joules) if isinstance(energy, Energy) else None,
+        None if joules is None else Cell(joules, in_joules(joules)),
+        _trust(fit),
         equality([result]),
     ]
 
@@ -143,32 +152,11 @@ def _trust(fit: Placing) -> str | None:
 
 
 def _write_page(path: Path, budget: str, found: Sequence[Placing]) -> None:
-    from covp.report.page import Cell, Column, Note, Section, Table, write_page
+    from covp.report.page import Note, Section, write_page
 
-    columns = [
-        Column("platform"),
-        Column("fits"),
-        Column("time", "ms", "~4", bar=True),
-        Column("error", "of the cycles"),
-        Column("flash", "bytes", ",", bar=True),
-        Column("RAM", "bytes", ",", bar=True),
-        Column("energy", "mJ", "~3", bar=True),
-        Column("bit-exact"),
-        Column("memory and core"),
-    ]
     sections = []
     for model in dict.fromkeys(fit.trial.model for fit in found):
-        rows: list[list[str | float | Cell | None]] = []
-        for fit in (fit for fit in found if fit.trial.model == model):
-            record, row = fit.record(), _row(fit)
-            fitting = None if row[-1] is None else str(row[-1])
-            milliseconds = record.seconds and record.seconds * 1e3
-            millijoules = record.energy_j and record.energy_j * 1e3
-            rows.append([
-                str(row[0]), Cell(str(row[1]), str(row[1]), fit.reason or ""), milliseconds,
-                _trust(fit), record.flash_bytes, record.ram_bytes, millijoules,
-                fitting, fit.trial.platform.description,
-            ])  # fmt: skip
         note = f"one inference of {model}; budget: {budget or 'none'}; times are estimates"
-        sections.append(Section(model, [Note(note), Table("Platforms", columns, rows)]))
+        table = _table("Platforms", [fit for fit in found if fit.trial.model == model])
+        sections.append(Section(model, [Note(note), table]))
     write_page(path, "Where it fits", sections)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from covp.cli.output import echo
+from covp.cli.output import echo, print_table
 from covp.cli.provenance import model_note
-from covp.cli.tables import cell, print_table
 from covp.evaluation.comparison import share_text
 from covp.firmware.mlperf.rows import MeasuredPoint, MlperfQuality
 from covp.firmware.mlperf.sweep import LABEL
+from covp.report.table import Table, Value, escape_markdown, numbers, texts
 
 _TEXTS = ("model", "platform", "accelerators")
 _NUMBERS = (
@@ -21,52 +21,35 @@ _NUMBERS = (
 def print_rows(rows: Sequence[MeasuredPoint]) -> None:
     """Print the label, the table, and the notes on it."""
     echo(LABEL)
-    columns = _columns(rows)
-    print_table(
-        columns,
-        [_cells(row, columns) for row in rows],
-        left=len(_TEXTS),
-        drop=("outputs", "MACs offloaded", "inferences/s"),
-    )
+    print_table(_table(rows))
     for line in _notes(rows):
         echo(line)
 
 
 def markdown(rows: Sequence[MeasuredPoint]) -> str:
     """Return the same as a Markdown document."""
-    columns = _columns(rows)
-    lines = [
-        f"# {LABEL}",
-        "",
-        _line(columns),
-        _line([*("---" for _ in _TEXTS), *("---:" for _ in columns[len(_TEXTS) :])]),
-        *(_line([cell(value) for value in _cells(row, columns)]) for row in rows),
-        "",
-        *(f"- {_escape(note)}" for note in _notes(rows)),
-    ]
-    return "\n".join(lines) + "\n"
+    notes = "".join(f"- {escape_markdown(note)}\n" for note in _notes(rows))
+    return f"# {LABEL}\n\n{_table(rows).markdown()}\n{notes}"
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_escape, cells))} |"
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|")
-
-
-def _columns(rows: Sequence[MeasuredPoint]) -> list[str]:
-    """Return all that some row has; accuracies only where samples were given."""
+def _table(rows: Sequence[MeasuredPoint]) -> Table:
+    """Return the columns that some row has; accuracies only where samples were given."""
     unwanted = set()
     if not any(row.quality for row in rows):
         unwanted |= {"accuracy", "target"}
     if not any(row.point.accelerators for row in rows):
         unwanted |= {"MACs offloaded"}
-    return [name for name in (*_TEXTS, *_NUMBERS) if name not in unwanted]
+    shown = [name for name in _NUMBERS if name not in unwanted]
+    return Table(
+        "",
+        [*texts(*_TEXTS), *numbers(*shown)],
+        [_cells(row, [*_TEXTS, *shown]) for row in rows],
+        drop=("outputs", "MACs offloaded", "inferences/s"),
+    )
 
 
-def _cells(row: MeasuredPoint, columns: Sequence[str]) -> list[object]:
-    found: dict[str, object] = dict.fromkeys(columns)
+def _cells(row: MeasuredPoint, columns: Sequence[str]) -> list[Value]:
+    found: dict[str, Value] = dict.fromkeys(columns)
     found |= {
         "model": row.point.graph.name + (" (synthetic)" * _is_synthetic(row)),
         "platform": row.point.platform.name,

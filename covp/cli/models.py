@@ -7,9 +7,9 @@ from dataclasses import asdict
 import click
 
 from covp.cli import options
-from covp.cli.output import echo, print_json
-from covp.cli.tables import print_table
+from covp.cli.output import echo, print_json, print_table
 from covp.graph import zoo
+from covp.report.table import Table, Value, numbers, texts
 
 
 @click.group(invoke_without_command=True)
@@ -23,8 +23,11 @@ def models(context: click.Context, as_json: bool) -> None:
     if as_json:
         print_json([asdict(model) | {"path": str(model.path)} for model in found])
         return
-    rows = [[m.name, m.description, m.source, m.macs, str(m.path)] for m in found]
-    print_table(["model", "task", "source", "MACs", "file"], rows, left=3)
+    rows: list[list[Value]] = [
+        [m.name, m.description, m.source, m.macs, str(m.path)] for m in found
+    ]
+    columns = [*texts("model", "task", "source"), *numbers("MACs", "file")]
+    print_table(Table("", columns, rows))
 
 
 @models.command()

@@ -1,4 +1,4 @@
-"""Printing: JSON, warnings, progress on terminals only; tables are in `covp.cli.tables`."""
+"""Printing: text, tables, JSON, warnings, progress on terminals only."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import click
 import msgspec
 
 from covp.base.terminal import visible
+from covp.report.table import Table
+from covp.report.text_table import text_of
 
 _TO_COPY = re.compile(r"\s*(again: )?covp \S|\|")
 """Pattern of lines that begin with a command, or are a row of a Markdown table."""
@@ -43,6 +45,11 @@ def print_code(text: str) -> None:
         text: of one or more lines.
     """
     click.echo(visible(text.rstrip("\n")))
+
+
+def print_table(table: Table) -> None:
+    """Print a table as wide as the terminal, or 200 columns in a pipe."""
+    click.echo(text_of(table, terminal_width()), nl=False)
 
 
 def terminal_width(err: bool = False) -> int | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from covp.base.plural import pluralize
-from covp.cli.output import echo
-from covp.cli.tables import print_table
+from covp.cli.output import echo, print_table
 from covp.evaluation import Evaluation
+from covp.report.table import Table, Value, numbers, texts
 
 
 def overlap_lines(result: Evaluation) -> Iterator[str]:
@@ -35,7 +35,7 @@ def print_schedules(result: Evaluation) -> None:
     if found is None:
         return
     echo("\nschedules of core and units (cycles before the run)")
-    rows = [[each.what, each.cycles, each.basis] for each in found.alternatives]
-    print_table(["schedule", "cycles", "from"], rows, left=1)
+    rows: list[list[Value]] = [[each.what, each.cycles, each.basis] for each in found.alternatives]
+    print_table(Table("", [*texts("schedule"), *numbers("cycles", "from")], rows))
     for name, count in found.rows.items():
         echo(f"  {name}: bands of {pluralize(count, 'row')}")

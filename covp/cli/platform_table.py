@@ -10,12 +10,12 @@ import click
 
 from covp.chip.platform_file import Platform
 from covp.cli.data import SampleOptions, accuracy_cell, data_lines, run_data
-from covp.cli.output import echo, print_json, progress, warn
-from covp.cli.tables import print_table
+from covp.cli.output import echo, print_json, print_table, progress, warn
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.evaluation import ScheduleSource, Trial
 from covp.evaluation.comparison import share_text
 from covp.evaluation.documents import Survey
+from covp.report.table import Table, Value, numbers, texts
 
 
 def compare_platforms(
@@ -89,16 +89,15 @@ def _report(
         echo(f"with {' + '.join(accelerators)}")
     if results:
         echo(f"{sum((r.build.schedules for r in results), ScheduleSource())}")
-    columns = ["model", "platform", "fits", "instructions", "time", "flash", "RAM"]
     offloaded = ["MACs offloaded"] if accelerators else []
     accuracy = ["accuracy"] if any(result.data for result in results) else []
-    columns += [*offloaded, "free", "bit-exact", *accuracy]
-    print_table(
-        columns,
-        [_row(trial, bool(accelerators))[: len(columns)] for trial in found],
-        left=3,
-        drop=["free"],
-    )
+    columns = [
+        *texts("model", "platform", "fits"),
+        *numbers("instructions", "time", "flash", "RAM", *offloaded, "free", "bit-exact"),
+        *numbers(*accuracy),
+    ]
+    rows = [_row(trial, bool(accelerators))[: len(columns)] for trial in found]
+    print_table(Table("", columns, rows, drop=["free"]))
     for result in results:
         if result.data is not None:
             for line in data_lines(result.data):
@@ -125,9 +124,9 @@ def _print_differences(
                 echo(f"wrong in {trial.model} on {name}: {line}")
 
 
-def _row(trial: Trial, offloads: bool) -> list[object]:
+def _row(trial: Trial, offloads: bool) -> list[Value]:
     result = trial.result
-    start: list[object] = [trial.model, trial.platform.name, "yes" if trial.fits else "NO"]
+    start: list[Value] = [trial.model, trial.platform.name, "yes" if trial.fits else "NO"]
     if result is None:
         return start + [None] * (8 if offloads else 7)
     seconds = result.profile.seconds

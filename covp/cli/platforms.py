@@ -10,8 +10,8 @@ import msgspec
 from covp.chip.energy.core_area import core_area
 from covp.chip.platform_file import Platform, load_platform, platform_aliases, platform_names
 from covp.cli import options
-from covp.cli.output import echo, print_json
-from covp.cli.tables import print_table
+from covp.cli.output import echo, print_json, print_table
+from covp.report.table import Table, numbers, texts
 
 
 @click.command()
@@ -59,9 +59,8 @@ def platforms(as_json: bool) -> None:
         for p in known
         if p.name not in aliases
     ]
-    print_table(
-        ["platform", "core", "description", "clock", "flash", "RAM"], rows, 3, drop=["core"]
-    )
+    columns = [*texts("platform", "core", "description"), *numbers("clock", "flash", "RAM")]
+    print_table(Table("", columns, rows, drop=["core"]))
     also: dict[str, list[str]] = {}
     for alias, name in sorted(aliases.items()):
         also.setdefault(name, []).append(alias)

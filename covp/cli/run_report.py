@@ -9,18 +9,19 @@ from math import isclose
 
 from covp.cli.data import data_lines
 from covp.cli.energy_report import area_lines, energy_lines
-from covp.cli.output import echo
+from covp.cli.output import echo, print_table
 from covp.cli.overlap_report import overlap_lines
 from covp.cli.provenance import cycles_column, model_note, run_time
-from covp.cli.tables import operator_cell, print_table
 from covp.cli.verdict import verdict_lines
 from covp.codegen.program import ProgramLayer
 from covp.evaluation import Evaluation
 from covp.evaluation.advice import MOST
 from covp.graph.ops import macs
+from covp.report.quantities import operator_label
+from covp.report.table import Table, Value, numbers, texts
 from covp.runtime.devices import device_note
 
-Row = list[object]
+Row = list[Value]
 _Costs = tuple[int | None, int | None]
 """Instructions and cycles."""
 _LayerCosts = tuple[ProgramLayer, _Costs]
@@ -80,13 +81,14 @@ def _print_headline(result: Evaluation) -> None:
 
 def _print_layers(result: Evaluation, profile: bool) -> None:
     cycles = cycles_column(result.profile.sources.cycles)
-    columns = ["layer", "operator", "on", "MACs", "instructions", cycles]
+    columns = [*texts("layer", "operator", "on"), *numbers("MACs", "instructions", cycles)]
     rows = [*_layer_rows(result, profile), *_total_rows(result)]
     if profile:
-        columns += ["per MAC", "schedule"]
-    print_table(columns, [row + [""] * (len(columns) - len(row)) for row in rows], left=3)
-    numbers = {layer.index for layer in result.program.layers}
-    if without := sorted({*range(max(numbers, default=0))} - numbers):
+        columns += numbers("per MAC", "schedule")
+    whole = [row + [""] * (len(columns) - len(row)) for row in rows]
+    print_table(Table("", columns, whole))
+    known = {layer.index for layer in result.program.layers}
+    if without := sorted({*range(max(known, default=0))} - known):
         places = ", ".join(map(str, without))
         echo(f"layers without code of their own (a reshape, or part of another one): {places}")
 
@@ -97,7 +99,7 @@ def _layer_rows(result: Evaluation, profile: bool) -> list[Row]:
     rows = []
     layers = zip(result.program.layers, costs, strict=True)
     for layer, (instructions, cycles) in _with_strips(layers):
-        operator = operator_cell(layer.op, layer.name)
+        operator = operator_label(layer.op, layer.name)
         row: Row = [f"{layer.index}", operator, layer.target, layer.macs, instructions, cycles]
         if profile:
             if layer.macs and instructions is not None:
@@ -173,7 +175,7 @@ def _print_offload(result: Evaluation) -> None:
     rows = [
         [
             str(entry.layer.index),
-            operator_cell(entry.layer.op, entry.layer.name),
+            operator_label(entry.layer.op, entry.layer.name),
             entry.layer.target,
             entry.offload.jobs,
             entry.offload.setup,
@@ -188,7 +190,7 @@ def _print_offload(result: Evaluation) -> None:
     ]
     if not rows:
         return
-    columns = ["layer", "operator", "on", "jobs", "set-up", "compute", "memory", "waiting"]
+    columns = ["jobs", "set-up", "compute", "memory", "waiting", "core", "total"]
     title = "offloaded layers in estimated cycles: the driver's set-up, the unit's compute and "
     title += "memory (they overlap), the core's waiting, what stays on the core"
-    print_table([*columns, "core", "total"], rows, left=3, title=title)
+    print_table(Table(title, [*texts("layer", "operator", "on"), *numbers(*columns)], rows))

@@ -9,13 +9,14 @@ from covp.base.request import BuildOptions
 from covp.building.builder import Build, build
 from covp.cli import options
 from covp.cli.groups import GroupedCommand, option
-from covp.cli.output import echo, print_code, print_json, warn
-from covp.cli.tables import operator_cell, print_table
+from covp.cli.output import echo, print_code, print_json, print_table, warn
 from covp.errors import UsageError
 from covp.evaluation.show import Shown, describe, operators_of
 from covp.graph.graph import Graph
 from covp.graph.models import as_graph
 from covp.graph.passes import PASSES, graph_after
+from covp.report.quantities import operator_label
+from covp.report.table import Table, Value, numbers, texts
 
 
 @click.command(cls=GroupedCommand)
@@ -95,14 +96,14 @@ def _print_graph(graph: Graph, layer: int | None) -> None:
 def _print_layers(made: Build, shown: Shown) -> None:
     echo(f"{shown.headline}; {made.schedules}")
     rows = [
-        [f"{one.layer}", operator_cell(one.kind, one.name), one.target, one.schedule, one.function]
+        [f"{one.layer}", operator_label(one.kind, one.name), one.target, one.schedule, one.function]
         for one in shown.layers
     ]
-    print_table(["layer", "operator", "on", "schedule", "function"], rows, left=5)
-    numbers = [layer.index for layer in made.program.layers] or [0]
-    places = [
-        [one.name, one.kind, f"{numbers[one.first]}", f"{numbers[one.last]}", one.offset, one.bytes]
+    print_table(Table("", texts("layer", "operator", "on", "schedule", "function"), rows))
+    index = [layer.index for layer in made.program.layers] or [0]
+    places: list[list[Value]] = [
+        [one.name, one.kind, f"{index[one.first]}", f"{index[one.last]}", one.offset, one.bytes]
         for one in shown.memory
     ]
-    columns = ["tensor", "kind", "from layer", "to layer", "offset", "bytes"]
-    print_table(columns, places, left=2, title="the arena")
+    columns = [*texts("tensor", "kind"), *numbers("from layer", "to layer", "offset", "bytes")]
+    print_table(Table("the arena", columns, places))

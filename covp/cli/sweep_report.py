@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from covp.cli.output import echo
-from covp.cli.tables import print_table
+from covp.cli.output import echo, print_table
 from covp.exploration.sweep.constraints import is_feasible
 from covp.exploration.sweep.export import record
 from covp.exploration.sweep.points import Row
 from covp.exploration.sweep.result import SweepResult
 from covp.report.memory_bound import memory_bound
+from covp.report.table import Table, Value, numbers, texts
 
 _MOST = 40
 """Rows of the table."""
@@ -71,25 +71,25 @@ def _different(result: SweepResult) -> list[Row]:
 
 
 def _print_rows(rows: list[Row], title: str) -> None:
-    numbers = (
+    figures = numbers(
         "cycles (est.)", "ms (est.)", "energy (est.)", "area (est.)", "flash", "RAM", "outputs"
-    )  # fmt: skip
+    )
     cells = [_cells(row) for row in rows]
     # what is the same of all stands above the table
     same = [len({row[i] for row in cells}) == 1 and len(cells) > 1 for i in range(len(_TEXTS))]
     places = [i for i in range(len(cells[0])) if i >= len(_TEXTS) or not same[i]]
     common = ", ".join(str(cells[0][i]) for i in range(len(_TEXTS)) if same[i])
-    columns = [(*_TEXTS, *numbers)[i] for i in places]
-    print_table(
-        columns,
+    columns = [*texts(*_TEXTS), *figures]
+    table = Table(
+        f"{title} {common}:".strip() if common else title,
+        [columns[i] for i in places],
         [[row[i] for i in places] for row in cells],
-        left=len(_TEXTS) - sum(same),
-        title=f"{title} {common}:".strip() if common else title,
         drop=("outputs", "RAM", "flash", "area (est.)", "energy (est.)", "ms (est.)"),
     )
+    print_table(table)
 
 
-def _cells(row: Row) -> tuple[object, ...]:
+def _cells(row: Row) -> tuple[Value, ...]:
     model = f"{row.model} (SYNTHETIC)" if row.model_source == "synthetic" else row.model
     varied = ", ".join(f"{name}={value}" for name, value in row.vary.items())
     outputs = {True: "bit-exact", False: "WRONG", None: None}[row.matches_reference]

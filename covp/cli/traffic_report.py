@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from covp.cli.tables import operator_cell, print_table
+from covp.cli.output import print_table
 from covp.device.phase_count import Traffic
 from covp.evaluation import Evaluation
+from covp.report.quantities import operator_label
+from covp.report.table import Table, numbers, texts
 
 _WAYS = ("read", "written", "fetched")
 
@@ -28,14 +30,14 @@ def print_traffic(result: Evaluation) -> None:
         for master, moved in traffic.items()
     ]
     title = "bytes moved: loads and stores, and instructions that were fetched"
-    headings = [f"{memory} {way}" for memory, way in columns]
-    print_table(["layer", "operator", "by", *headings], rows, left=3, title=title)
+    headings = numbers(*(f"{memory} {way}" for memory, way in columns))
+    print_table(Table(title, [*texts("layer", "operator", "by"), *headings], rows))
 
 
 def _parts(result: Evaluation) -> Iterator[tuple[str, str, Traffic]]:
     """Yield number, operator and traffic of each layer, of the rest, and of the total."""
     profile = result.profile
     for entry in profile.layers:
-        yield f"{entry.index}", operator_cell(entry.op, entry.name), entry.traffic or {}
+        yield f"{entry.index}", operator_label(entry.op, entry.name), entry.traffic or {}
     yield "", "between layers", profile.between.traffic or {}
     yield "", "total", profile.traffic or {}

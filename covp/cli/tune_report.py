@@ -7,9 +7,10 @@ from typing import get_args
 from covp.base.request import Objective
 from covp.building.tune.records import ScheduleTrial, pareto_front
 from covp.building.tune.tuner import LayerResult
-from covp.cli.output import echo
-from covp.cli.tables import operator_cell, print_table
+from covp.cli.output import echo, print_table
 from covp.evaluation.further_documents import TunedLayer, TunedTrial
+from covp.report.quantities import operator_label
+from covp.report.table import Table, numbers, texts
 
 
 def print_layers(results: list[LayerResult]) -> None:
@@ -24,7 +25,7 @@ def print_layers(results: list[LayerResult]) -> None:
         rows.append(
             [
                 str(result.op.index),
-                operator_cell(result.op.kind, result.op.name),
+                operator_label(result.op.kind, result.op.name),
                 before,
                 after,
                 gain,
@@ -32,8 +33,8 @@ def print_layers(results: list[LayerResult]) -> None:
                 schedule,
             ],
         )
-    columns = ["layer", "operator", "default", "best", "reduction", "tried", "best schedule"]
-    print_table(columns, rows, left=2)
+    columns = numbers("default", "best", "reduction", "tried", "best schedule")
+    print_table(Table("", [*texts("layer", "operator"), *columns], rows))
 
 
 def print_objectives(results: list[LayerResult]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from covp.evaluation.documents import CoreRecord, Costed, Fetched, LayerRecord, Run, UnitRecord
 
 PARTS = ("core", "set-up", "compute", "memory", "waiting")
@@ -40,6 +42,12 @@ def rows(run: Run) -> list[tuple[str, Costed]]:
 def label(layer: LayerRecord) -> str:
     """The operator's number in the model file, and its kind: as Netron shows them."""
     return f"{layer.index} {layer.op}"
+
+
+def operator_label(kind: str, name: str) -> str:
+    """Return an operator's kind, with its name in the model if any: "CONV_2D /layer1/Conv"."""
+    own = re.fullmatch(rf"{re.escape(kind.lower())}(_\d+)+", name)
+    return kind if own else f"{kind} {name}"
 
 
 def short(tensor: str | None) -> str:

@@ -1,4 +1,8 @@
-"""`Table`: sortable and copyable in the page; its cells keep the values beside the text shown."""
+"""`Table`: values under headings, rendered as HTML for pages, as Markdown, and as text.
+
+In a page a table is sorted and copied, so its cells keep the values beside the text that is shown.
+The text for terminals, which has to fit them, is made in `covp.report.text_table`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+
+from covp.errors import printable
 
 Value = str | int | float | None
 _WIDE = 50
@@ -33,7 +39,7 @@ class Column:
 
     Attributes:
         title: in the head.
-        unit: below the title, e.g. "bytes".
+        unit: in the head too, e.g. "bytes".
         format: of numbers, as in a format string, or "~3" for three significant digits without an
             exponent; empty for text, which is aligned left.
         note: shown when the pointer rests on the title.
@@ -46,17 +52,34 @@ class Column:
     note: str = ""
     bar: bool = False
 
+    @property
+    def heading(self) -> str:
+        """The title with the unit in parentheses, on one line."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+def texts(*titles: str) -> list[Column]:
+    """Return columns of text."""
+    return [Column(title) for title in titles]
+
+
+def numbers(*titles: str) -> list[Column]:
+    """Return columns of numbers with separators of thousands, or of texts that are numbers."""
+    return [Column(title, format=",") for title in titles]
+
 
 @dataclass(frozen=True)
 class Table:
-    """Rows below a head, which the reader sorts by any column and copies as tab separated values.
+    """Rows below a head.
 
     Attributes:
-        title: above it.
+        title: above it; empty: none.
         columns: from left to right.
         rows: one value or `Cell` per column; None is shown as a dash. Any text, it is escaped.
         total: stays the last row, however the others are sorted; empty: none.
         caption: plain text below.
+        drop: headings in the order in which a narrow terminal leaves columns out; then the others
+            from the right.
     """
 
     title: str
@@ -64,9 +87,32 @@ class Table:
     rows: Sequence[Sequence[Value | Cell]]
     total: Sequence[Value | Cell] = ()
     caption: str = ""
+    drop: Sequence[str] = ()
+
+    def texts(self, unknown: str = "–") -> list[list[str]]:
+        """Return the cells of all rows and of the total as they are shown.
+
+        Args:
+            unknown: shown for None.
+        """
+        formats = [column.format for column in self.columns]
+        rows = [*self.rows, self.total] if self.total else self.rows
+        return [
+            [shown(one, form, unknown) for one, form in zip(row, formats, strict=True)]
+            for row in rows
+        ]
+
+    def markdown(self) -> str:
+        """Return the table in Markdown, without its title and caption."""
+        lines = [
+            [column.heading for column in self.columns],
+            ["---:" if column.format else "---" for column in self.columns],
+            *self.texts("-"),
+        ]
+        return "".join(f"| {' | '.join(map(escape_markdown, line))} |\n" for line in lines)
 
     def html(self) -> str:
-        """The table with its button and title."""
+        """Return the table with its button and title, to be sorted and copied in a page."""
         head = "".join(_head(column) for column in self.columns)
         most = [_greatest(self.rows, i) if c.bar else 0.0 for i, c in enumerate(self.columns)]
         body = "".join(self._row(row, most) for row in self.rows)
@@ -95,11 +141,9 @@ def _head(column: Column) -> str:
 
 
 def _cell(column: Column, value: Value | Cell, most: float) -> str:
-    title = ""
+    text, title = shown(value, column.format), ""
     if isinstance(value, Cell):
-        text, title, value = value.text, value.title, value.value
-    else:
-        text = shown(value, column.format)
+        title, value = value.title, value.value
     raw = "" if value is None else str(value)
     attributes = f' data-v="{escape(raw)}"' if raw != text else ""
     attributes += f' title="{escape(title)}"' if title else ""
@@ -111,17 +155,30 @@ def _cell(column: Column, value: Value | Cell, most: float) -> str:
     return f"<td{attributes}>{escape(text)}</td>"
 
 
-def shown(value: Value, form: str) -> str:
-    """The text of a value: a number in the format ``form``, None as a dash."""
+def shown(value: Value | Cell, form: str, unknown: str = "–") -> str:
+    """Return the text of a value.
+
+    Args:
+        value: of a cell.
+        form: of numbers, as of a `Column`.
+        unknown: shown for None.
+    """
+    if isinstance(value, Cell):
+        return value.text
     if value is None:
-        return "–"
+        return unknown
     if isinstance(value, str):
         return value
     return significant(value, int(form[1:])) if form.startswith("~") else format(value, form)
 
 
+def escape_markdown(text: str) -> str:
+    """Return text that cannot leave its cell or line of Markdown."""
+    return printable(text).replace("\\", "\\\\").replace("|", "\\|")
+
+
 def significant(value: float, digits: int) -> str:
-    """A number with separators of thousands and at least so many digits: 12,345.7 or 0.00123."""
+    """Return a number with separators and at least so many digits: 12,345.7 or 0.00123."""
     if not value or not math.isfinite(value):
         return f"{value:g}"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))

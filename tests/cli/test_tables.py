@@ -5,11 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from covp.cli.tables import fit, print_table
+from covp.cli.output import print_table
+from covp.report.table import Table, numbers, texts
+from covp.report.text_table import fit
 
 from .conftest import Call
 
-COLUMNS = ["layer", "operator", "instructions", "est. cycles of core and unit", "schedule"]
+COLUMNS = [
+    *texts("layer", "operator"),
+    *numbers("instructions", "est. cycles of core and unit", "schedule"),
+]
 ROWS = [
     ["0", "DEPTHWISE_CONV_2D", 123_456_789, 987_654_321_012, "tile=4 unroll=2 packed=yes"],
     ["1", "ADD", 1, None, "a text of several words that says why the layer is where it is"],
@@ -21,7 +26,7 @@ def test_numbers_are_whole_and_lines_fit(
     width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    print_table(COLUMNS, ROWS, left=2)
+    print_table(Table("", COLUMNS, ROWS))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= width
     text = " ".join(out.split())
@@ -34,9 +39,9 @@ def test_all_columns_where_there_is_room(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    print_table(COLUMNS, ROWS, left=2)
+    print_table(Table("", COLUMNS, ROWS))
     out = capsys.readouterr().out
-    assert all(heading in out for heading in COLUMNS)
+    assert all(column.heading in out for column in COLUMNS)
     assert "not shown" not in out
 
 

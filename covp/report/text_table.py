@@ -1,14 +1,15 @@
-"""Tables that fit a terminal: texts are folded, columns left out, numbers stay whole."""
+"""Tables as text that fits a terminal: texts are folded, columns left out, numbers stay whole."""
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from covp.base.terminal import visible
-from covp.cli.output import echo, terminal_width
+from covp.report.table import Table
 
 _PIPE_WIDTH = 200
 _NUMBER = re.compile(r"[<>~+-]?\d[\d,.]*( ?[%x]| [A-Za-z]{1,3}(/s)?)?|-|")
@@ -19,50 +20,40 @@ _RAGGED = 1.2
 """Factor of a folded text's width: words leave the ends of lines empty."""
 
 
-def print_table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    left: int = 1,
-    title: str = "",
-    drop: Sequence[str] = (),
-) -> None:
-    """Print a table as wide as the terminal, or 200 columns in a pipe.
+def text_of(table: Table, width: int | None = None) -> str:
+    """Return a table as text for a terminal.
 
     Where it is wider, headings and texts are folded at words; where that is not enough, columns
     are left out and named below.
 
     Args:
-        columns: headings; the first column is always printed.
-        rows: of as many cells.
-        left: so many columns are text, the others numbers to the right.
-        title: above the table.
-        drop: headings in the order in which columns are left out; then the others from the right.
+        table: whose first column is always shown.
+        width: columns of the terminal; None: a pipe, 200.
     """
     from rich import box
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as Lines
 
-    title = visible(title)
-    cells = [[cell(value) for value in row] for row in rows]
-    width = terminal_width() or _PIPE_WIDTH
-    shown, widths = fit(columns, cells, width, drop)
-    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
-    table.padding = (0, 1, 0, 0)
+    width = width or _PIPE_WIDTH
+    headings = [column.heading for column in table.columns]
+    cells = [[visible(text) for text in row] for row in table.texts("-")]
+    title = visible(table.title)
+    shown, widths = fit(headings, cells, width, table.drop)
+    lines = Lines(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    lines.padding = (0, 1, 0, 0)
     for index, size in zip(shown, widths, strict=True):
-        justify = "left" if index < left else "right"
-        table.add_column(_fold(columns[index], size), justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        justify = "right" if table.columns[index].format else "left"
+        lines.add_column(_fold(headings[index], size), justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for row in cells:
-        table.add_row(*(_fold(row[i], size) for i, size in zip(shown, widths, strict=True)))
-    Console(width=width, highlight=False, markup=False).print(table)
-    hidden = [name for index, name in enumerate(columns) if index not in shown]
-    if hidden:
-        echo(f"not shown at {width} columns: {', '.join(hidden)}")
-
-
-def operator_cell(kind: str, name: str) -> str:
-    """Return an operator's kind, with its name in the model if any: "CONV_2D /layer1/Conv"."""
-    own = re.fullmatch(rf"{re.escape(kind.lower())}(_\d+)+", name)
-    return kind if own else f"{kind} {name}"
+        lines.add_row(*(_fold(row[i], size) for i, size in zip(shown, widths, strict=True)))
+    written = io.StringIO()
+    Console(width=width, highlight=False, markup=False, file=written).print(lines)
+    text = written.getvalue()
+    hidden = [name for index, name in enumerate(headings) if index not in shown]
+    notes = [f"not shown at {width} columns: {', '.join(hidden)}"] if hidden else []
+    if table.caption:
+        notes.append(table.caption)
+    return text + "".join(f"{textwrap.fill(visible(note), width)}\n" for note in notes)
 
 
 def fit(
@@ -131,12 +122,3 @@ def _shrink(widths: Sequence[tuple[int, int, int]], room: int) -> list[int] | No
 
 def _fold(text: str, width: int) -> str:
     return "\n".join(textwrap.wrap(text, width)) if len(text) > width else text
-
-
-def cell(value: object) -> str:
-    """Return numbers with thousands separators, what is not known as a dash."""
-    if value is None:
-        return "-"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return visible(str(value))
