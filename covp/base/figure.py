@@ -1,14 +1,17 @@
 """`FigureDescription`: what is known of a figure beside its value, as an annotation of its field.
 
-The annotated structure is the list of figures: what a search can improve, what a constraint can
-limit, titles and units of columns and axes are read from it.
+The annotated structure is the list of figures: what a search can improve, what a constraint or a
+threshold can limit, titles, units and formats of columns and axes are read from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,9 @@ class FigureDescription:
         kind: "exact" (counted), "estimated" (by a model that is named) or "measured".
         better: which direction is.
         rank: its place among what designs are weighed by, from 1; 0: not by default.
+        shown_unit: that it is shown in, where that is another one.
+        scale: of a value in that unit to the same in ``unit``.
+        format: of numbers in that unit, see `number_text`.
     """
 
     title: str
@@ -28,6 +34,13 @@ class FigureDescription:
     kind: Literal["exact", "estimated", "measured"] = "exact"
     better: Literal["less", "more"] = "less"
     rank: int = 0
+    shown_unit: str = ""
+    scale: float = 1
+    format: str = ","
+
+    def text(self, value: float) -> str:
+        """Return a value as it is shown, without the unit."""
+        return number_text(value * self.scale, self.format)
 
     @property
     def label(self) -> str:
@@ -41,14 +54,36 @@ class FigureDescription:
 
 
 def figures_in(structure: type) -> Mapping[str, FigureDescription]:
-    """Return the figures among the fields of a structure by their names, in its order."""
-    found: dict[str, FigureDescription] = {}
+    """Return the figures among the fields of a structure and of the structures in it.
+
+    Returns:
+        By the names of the fields, such as "cycles" and "memory.ram_bytes", in their order.
+    """
+    return dict(_figures_in(structure))
+
+
+def _figures_in(structure: type) -> Iterator[tuple[str, FigureDescription]]:
     for name, hint in get_type_hints(structure, include_extras=True).items():
-        for one in _annotations(hint):
-            if isinstance(one, FigureDescription):
-                found[name] = one
-    return found
+        if get_origin(hint) is Annotated:
+            found = [one for one in get_args(hint)[1:] if isinstance(one, FigureDescription)]
+            yield from ((name, one) for one in found)
+        elif isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+            yield from ((f"{name}.{inner}", one) for inner, one in _figures_in(hint))
 
 
-def _annotations(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+def number_text(value: float, form: str) -> str:
+    """Return a number as text.
+
+    Args:
+        value: the number.
+        form: as in a format string, or "~3" for three significant digits without an exponent.
+    """
+    return significant(value, int(form[1:])) if form.startswith("~") else format(value, form)
+
+
+def significant(value: float, digits: int) -> str:
+    """Return a number with separators and at least so many digits: 12,345.7 or 0.00123."""
+    if not value or not math.isfinite(value):
+        return f"{value:g}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{decimals}f}" if decimals < 10 else f"{value:.{digits - 1}e}"

@@ -22,16 +22,7 @@ from covp.evaluation.regression import (
     read_results,
     shown,
 )
-from covp.report.table import Table, Value, escape_markdown, numbers, texts
-
-_TITLES = {
-    "instructions": "instructions",
-    "cycles": "cycles",
-    "ms": "ms",
-    "flash": "flash, bytes",
-    "ram": "RAM, bytes",
-    "offload": "MACs offloaded",
-}
+from covp.report.table import Table, Value, escape_markdown, figure_column, texts
 
 
 @click.command()
@@ -133,7 +124,7 @@ def _markdown(found: Sequence[RunVerdict]) -> Iterator[str]:
     failed = sum(bool(verdict.problems) for verdict in found)
     yield f"## covp check: {f'{failed} of {len(found)} failed' if failed else 'passed'}"
     yield ""
-    columns = [*texts("run"), *numbers(*(_TITLES[name] for name in FIGURES)), *texts("")]
+    columns = [*texts("run"), *map(figure_column, FIGURES.values()), *texts("")]
     yield Table("", columns, [_row(verdict) for verdict in found]).markdown()
     for verdict in found:
         run = verdict.now or verdict.before
@@ -163,6 +154,6 @@ def _cell(name: str, before: float | None, now: float | None) -> str:
     text = shown(name, now)
     if before is None or now is None or before == now:
         return text
-    if name == "offload":
+    if FIGURES[name].better == "more":
         return f"{text} ({100 * (now - before):+.1f} points)"
     return f"{text} ({(now - before) / before:+.1%})" if before else f"{text} (from 0)"

@@ -6,6 +6,7 @@ made of them. What documents of older versions do not have is None or empty.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -24,12 +25,14 @@ from covp.base.document import (
     Seconds,
     unit,
 )
+from covp.base.figure import FigureDescription, figures_in
 from covp.building.overlap import ConsideredSchedule as Schedule
 from covp.building.schedules import ScheduleSource
 from covp.codegen.lifetimes import ArenaTensor
 from covp.device.stop import Source
 from covp.evaluation.advice import Advice
 from covp.evaluation.data.quality import DataRecord
+from covp.evaluation.figures import ARENA, CYCLES, ENERGY, FLASH, INSTRUCTIONS, OFFLOADED, RAM, TIME
 from covp.evaluation.memory_map import Place
 from covp.evaluation.source.check import Floats
 from covp.runtime.devices import device_note
@@ -268,9 +271,9 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True):
         state_bytes: kept between inferences; part of `arena_bytes`
     """
 
-    flash_bytes: Bytes
-    ram_bytes: Bytes
-    arena_bytes: Bytes
+    flash_bytes: Annotated[Bytes, FLASH]
+    ram_bytes: Annotated[Bytes, RAM]
+    arena_bytes: Annotated[Bytes, ARENA]
     stack_bytes: Bytes = 0
     state_bytes: Bytes = 0
 
@@ -637,14 +640,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="co
     schedules: ScheduleSource = ScheduleSource()
     warnings: list[str] = []
     advice: list[Advice] = []
-    instructions: Instructions | None = None
-    cycles: Cycles | None = None
+    instructions: Annotated[Instructions | None, INSTRUCTIONS] = None
+    cycles: Annotated[Cycles | None, CYCLES] = None
     cycles_source: Source | None = None
     cycles_by_cause: dict[str, Count] | None = None
     bytes: dict[str, Moved] | None = None
     bytes_by_master: dict[str, dict[str, Fetched]] | None = None
-    seconds: Seconds | None = None
-    energy_j: Joules | None = None
+    seconds: Annotated[Seconds | None, TIME] = None
+    energy_j: Annotated[Joules | None, ENERGY] = None
     energy_source: EnergyRecord | None = None
     core: CoreRecord | None = None
     units: list[UnitRecord] = []
@@ -654,7 +657,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="co
     check: CheckRecord = CheckRecord(level="none")
     transfers: Transfers = Transfers()
     accelerator_jobs: dict[str, Count] = {}
-    mac_coverage: Ratio | msgspec.UnsetType | None = msgspec.UNSET
+    mac_coverage: Annotated[Ratio | msgspec.UnsetType | None, OFFLOADED] = msgspec.UNSET
     memory: MemoryRecord
     memory_map: list[RegionRecord] = []
     arena: list[ArenaTensor] = []
@@ -678,11 +681,21 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="co
         done = sum(layer.macs for layer in self.layers if layer.target != "cpu")
         return done / total if total else 0.0
 
+    def figure(self, which: FigureDescription) -> float | None:
+        """Return one of the figures that this structure's fields are annotated with."""
+        if which == OFFLOADED:
+            return self.coverage if any(layer.macs for layer in self.layers) else None
+        found: float | None = attrgetter(_PLACES[which])(self)
+        return found
+
     @property
     def title(self) -> str:
         """Model, platform, accelerators and device, such as "kws on stm32l4r5 with gemm"."""
         units = f" with {' + '.join(self.accelerators)}" if self.accelerators else ""
         return f"{self.model} on {self.platform}{units}{device_note(self.device)}"
+
+
+_PLACES = {one: name for name, one in figures_in(Run).items()}
 
 
 class CompareRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from covp.base.figure import FigureDescription
 from covp.errors import UsageError
 from covp.evaluation.documents import CheckedRun, Compared, Run
+from covp.evaluation.figures import CYCLES, FLASH, INSTRUCTIONS, OFFLOADED, RAM, TIME
 from covp.evaluation.run_files import read_runs
 
-FIGURES: Mapping[str, Callable[[Run], float | None]] = {
-    "instructions": lambda run: run.instructions,
-    "cycles": lambda run: run.cycles,
-    "ms": lambda run: None if run.seconds is None else run.seconds * 1e3,
-    "flash": lambda run: run.memory.flash_bytes,
-    "ram": lambda run: run.memory.ram_bytes,
-    "offload": lambda run: run.coverage if any(layer.macs for layer in run.layers) else None,
+FIGURES: Mapping[str, FigureDescription] = {
+    "instructions": INSTRUCTIONS,
+    "cycles": CYCLES,
+    "ms": replace(TIME, unit="ms", scale=1),
+    "flash": FLASH,
+    "ram": RAM,
+    "offload": OFFLOADED,
 }
-"""``offload`` is the share of the MACs on accelerators: less is worse; of the others, more is."""
+"""By their names in the document ``covp.check/1``."""
 _COMPARED = ("instructions", "cycles", "flash", "ram", "offload")
+
+
+def figure_of(run: Run, name: str) -> float | None:
+    """Return a figure of a run; None where it is not known.
+
+    Args:
+        run: that has it.
+        name: one of `FIGURES`; "ms" are milliseconds.
+    """
+    if name == "ms":
+        return None if run.seconds is None else run.seconds * 1e3
+    return run.figure(FIGURES[name])
+
 
 Key = tuple[str, str, str, tuple[str, ...]]
 """Model, platform, kind of device and accelerators: what is compared with its like."""
@@ -51,7 +67,7 @@ def is_other(first: Run, second: Run) -> bool:
 
 
 def _figures_key(run: Run) -> tuple[object, ...]:
-    figures = tuple(figure(run) for figure in FIGURES.values())
+    figures = tuple(figure_of(run, name) for name in FIGURES)
     return run.toolchain, run.matches_reference is not False, figures
 
 
@@ -79,7 +95,7 @@ class RunVerdict(msgspec.Struct, frozen=True):
 
     def figure(self, name: str) -> tuple[float | None, float | None]:
         """Return a figure of the baseline and of the run."""
-        before, now = (FIGURES[name](run) if run else None for run in (self.before, self.now))
+        before, now = (figure_of(run, name) if run else None for run in (self.before, self.now))
         return before, now
 
     def record(self) -> CheckedRun:
@@ -136,13 +152,13 @@ def _problems(
     is_wrong = now.matches_reference is False
     found = ["the outputs differ from the reference's"] if is_wrong else []
     for name, most in (budgets or {}).items():
-        value = FIGURES[name](now)
+        value = figure_of(now, name)
         if value is None:
             found.append(f"{name} has a budget and is not known")
         elif value > most:
             found.append(f"{name} {shown(name, value)} is over the budget of {shown(name, most)}")
     for name in _COMPARED if before else ():
-        old, new = FIGURES[name](before) if before else None, FIGURES[name](now)
+        old, new = figure_of(before, name) if before else None, figure_of(now, name)
         if old is not None and new is None:
             found.append(f"{name}: the baseline has it, the results do not")
         elif old is not None and new is not None and _relative_loss(name, old, new) > threshold:
@@ -152,7 +168,7 @@ def _problems(
 
 def _relative_loss(name: str, before: float, now: float) -> float:
     """Return by how much a figure is worse, as a share; at most 0 where it is not."""
-    if name == "offload":
+    if FIGURES[name].better == "more":
         return before - now
     if before == 0:
         return float(now > 0)
@@ -160,7 +176,7 @@ def _relative_loss(name: str, before: float, now: float) -> float:
 
 
 def shown(name: str, value: float | None) -> str:
-    """A figure as people read it.
+    """Return a figure as people read it, without its unit.
 
     Args:
         name: one of `FIGURES`.
@@ -168,6 +184,4 @@ def shown(name: str, value: float | None) -> str:
     """
     if value is None:
         return "-"
-    if name == "offload":
-        return f"{value:.0%}"
-    return f"{value:,.2f}" if name == "ms" else f"{value:,.0f}"
+    return FIGURES[name].text(value)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from covp.evaluation.documents import Run
+from covp.evaluation.figures import ARENA, CYCLES, ENERGY, FLASH, INSTRUCTIONS, OFFLOADED, RAM, TIME
 from covp.report.figures.comparison import Named, first_cycles, layer_names
-from covp.report.page import Cell, Column, Table
 from covp.report.quantities import certainty, rows
-from covp.report.table import Value
+from covp.report.table import Cell, Column, Table, Value, figure_cell, figure_column
 
 Row = list[Value | Cell]
+_COSTS = (TIME, ENERGY, FLASH, RAM, ARENA, OFFLOADED)
 
 
 def totals_table(runs: Sequence[Named]) -> Table:
@@ -20,16 +21,10 @@ def totals_table(runs: Sequence[Named]) -> Table:
         Column("run"),
         Column("covp"),
         Column("compiler"),
-        Column("instructions", format=","),
-        Column("cycles", format=","),
+        *map(figure_column, (INSTRUCTIONS, CYCLES)),
         Column("error", "of the cycles"),
         Column("speed", "times the model's first", ".2f"),
-        Column("time", "ms", "~4"),
-        Column("energy", "µJ", "~4"),
-        Column("flash", "bytes", ","),
-        Column("RAM", "bytes", ","),
-        Column("arena", "bytes", ","),
-        Column("MACs on units", "%", ".1f"),
+        *map(figure_column, _COSTS),
         Column("matches the reference"),
     ]
     return Table("Runs", columns, [_total(name, run, firsts.get(run.model)) for name, run in runs])
@@ -41,16 +36,11 @@ def _total(name: str, run: Run, first: int | None) -> Row:
         name,
         run.covp_version,
         run.toolchain,
-        run.instructions,
-        run.cycles,
+        run.figure(INSTRUCTIONS),
+        run.figure(CYCLES),
         certainty(run),
         first / run.cycles if first and run.cycles else None,
-        None if run.seconds is None else run.seconds * 1e3,
-        None if run.energy_j is None else run.energy_j * 1e6,
-        run.memory.flash_bytes,
-        run.memory.ram_bytes,
-        run.memory.arena_bytes,
-        None if run.coverage is None else 100 * run.coverage,
+        *(figure_cell(one, run.figure(one)) for one in _COSTS),
         words[run.matches_reference],
     ]
 

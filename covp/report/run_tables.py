@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from covp.base.figure import significant
 from covp.evaluation.documents import Moved, Run
 from covp.report.page import Cell, Column, Table
 from covp.report.quantities import (
@@ -13,7 +14,7 @@ from covp.report.quantities import (
     label,
     rows,
 )
-from covp.report.table import Value, significant
+from covp.report.table import Value
 
 Row = list[Value | Cell]
 

@@ -6,11 +6,11 @@ The text for terminals, which has to fit them, is made in `covp.report.text_tabl
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from covp.base.figure import FigureDescription, number_text
 from covp.errors import printable
 
 Value = str | int | float | None
@@ -40,8 +40,7 @@ class Column:
     Attributes:
         title: in the head.
         unit: in the head too, e.g. "bytes".
-        format: of numbers, as in a format string, or "~3" for three significant digits without an
-            exponent; empty for text, which is aligned left.
+        format: of numbers, see `number_text`; empty for text, which is aligned left.
         note: shown when the pointer rests on the title.
         bar: each number stands on a bar of its share of the greatest.
     """
@@ -56,6 +55,17 @@ class Column:
     def heading(self) -> str:
         """The title with the unit in parentheses, on one line."""
         return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+def figure_column(figure: FigureDescription, bar: bool = False) -> Column:
+    """Return the column of a figure, whose cells are `figure_cell`."""
+    unit = figure.shown_unit or figure.unit
+    return Column(figure.title, unit, figure.format, bar=bar)
+
+
+def figure_cell(figure: FigureDescription, value: float | None) -> float | None:
+    """Return a figure in the unit that it is shown in; None where it is not known."""
+    return value if value is None or figure.scale == 1 else value * figure.scale
 
 
 def texts(*titles: str) -> list[Column]:
@@ -169,20 +179,12 @@ def shown(value: Value | Cell, form: str, unknown: str = "–") -> str:
         return unknown
     if isinstance(value, str):
         return value
-    return significant(value, int(form[1:])) if form.startswith("~") else format(value, form)
+    return number_text(value, form)
 
 
 def escape_markdown(text: str) -> str:
     """Return text that cannot leave its cell or line of Markdown."""
     return printable(text).replace("\\", "\\\\").replace("|", "\\|")
-
-
-def significant(value: float, digits: int) -> str:
-    """Return a number with separators and at least so many digits: 12,345.7 or 0.00123."""
-    if not value or not math.isfinite(value):
-        return f"{value:g}"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{decimals}f}" if decimals < 10 else f"{value:.{digits - 1}e}"
 
 
 def _greatest(rows: Sequence[Sequence[Value | Cell]], column: int) -> float:

@@ -13,6 +13,20 @@ from covp.accelerator.parameters import Value
 from covp.base.figure import FigureDescription, figures_in
 from covp.base.request import EVERY_MATCH, BuildOptions
 from covp.evaluation.data import Data
+from covp.evaluation.figures import (
+    ACCURACY,
+    AREA,
+    ARENA,
+    CYCLES,
+    ENERGY,
+    FLASH,
+    INSTRUCTIONS,
+    MEAN_ERROR,
+    OFFLOADED,
+    RAM,
+    TIME,
+    WAITING,
+)
 
 _VERSION = version("covp")
 
@@ -118,23 +132,19 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok", "failed"] = "ok"
     reason: str | None = None
     how: Literal["run", "retimed"] | None = None
-    instructions: Annotated[int | None, FigureDescription("Instructions", rank=9)] = None
-    cycles: Annotated[int | None, FigureDescription("Cycles", kind="estimated", rank=1)] = None
-    seconds: Annotated[float | None, FigureDescription("Time", "s", "estimated", rank=2)] = None
-    waiting: Annotated[int | None, FigureDescription("Waiting", "cycles", "estimated")] = None
-    energy_j: Annotated[float | None, FigureDescription("Energy", "J", "estimated", rank=3)] = None
-    area_um2: Annotated[
-        float | None, FigureDescription("Area of units", "µm²", "estimated", rank=4)
-    ] = None
-    flash_bytes: Annotated[int | None, FigureDescription("Flash", "bytes", rank=5)] = None
-    ram_bytes: Annotated[int | None, FigureDescription("RAM", "bytes", rank=6)] = None
-    arena_bytes: Annotated[int | None, FigureDescription("Arena", "bytes")] = None
-    mac_coverage: Annotated[
-        float | None, FigureDescription("MACs on accelerators", better="more", rank=8)
-    ] = None
+    instructions: Annotated[int | None, INSTRUCTIONS] = None
+    cycles: Annotated[int | None, CYCLES] = None
+    seconds: Annotated[float | None, TIME] = None
+    waiting: Annotated[int | None, WAITING] = None
+    energy_j: Annotated[float | None, ENERGY] = None
+    area_um2: Annotated[float | None, AREA] = None
+    flash_bytes: Annotated[int | None, FLASH] = None
+    ram_bytes: Annotated[int | None, RAM] = None
+    arena_bytes: Annotated[int | None, ARENA] = None
+    mac_coverage: Annotated[float | None, OFFLOADED] = None
     matches_reference: bool | None = None
-    accuracy: Annotated[float | None, FigureDescription("Accuracy", better="more", rank=7)] = None
-    mean_error: Annotated[float | None, FigureDescription("Mean error")] = None
+    accuracy: Annotated[float | None, ACCURACY] = None
+    mean_error: Annotated[float | None, MEAN_ERROR] = None
     cycles_model: str | None = None
     cycles_error: float | None = None
     model_source: str | None = None
