@@ -1,68 +1,111 @@
 """Cuts: an operator over some rows of its output, as an operator of its own.
 
 In NHWC with one image the rows of a tensor lie one after the other, so rows are a place and a size.
+Which operators can be cut, and which rows of their inputs some rows need, follows from index maps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from covp.graph.attributes import Conv2D, DepthwiseConv2D, Pool2D
+from covp.errors import ModelError
+from covp.graph.attributes import Padding
 from covp.graph.graph import Op, Tensor
+from covp.graph.index_map import Index, Read
+from covp.graph.ops.definition import OPS, definition
 
-_WINDOWS = {
-    "CONV_2D": Conv2D,
-    "DEPTHWISE_CONV_2D": DepthwiseConv2D,
-    "AVERAGE_POOL_2D": Pool2D,
-    "MAX_POOL_2D": Pool2D,
-}
-_POINTWISE = frozenset(
-    {"ADD", "SUB", "MUL", "QUANTIZE", "RELU", "RELU6", "LEAKY_RELU", "LOGISTIC", "TANH"}
-)
+_ROWS = 1
+"""The axis of rows in NHWC."""
 
 
 @dataclass(frozen=True)
 class RowWindow:
-    """The vertical side of a window: rows, from row to row of the output, and padding above."""
+    """The rows of the inputs that a row of the output is computed from.
 
-    height: int = 1
+    Attributes:
+        stride: from row to row of the output.
+        first, last: those of row 0; negative ones are padding.
+    """
+
     stride: int = 1
-    dilation: int = 1
-    top: int = 0
+    first: int = 0
+    last: int = 0
 
     def rows(self, first: int, count: int) -> tuple[int, int]:
-        """First and one past the last input row that output rows look at; padding included."""
-        start = first * self.stride - self.top
-        return start, start + (count - 1) * self.stride + (self.height - 1) * self.dilation + 1
+        """Return the first and one past the last input row of some rows, padding included."""
+        start = first * self.stride
+        return start + self.first, start + (count - 1) * self.stride + self.last + 1
 
 
 def can_be_cut(op: Op) -> bool:
-    """Whether an operator computes row by row of integer images, one image at a time."""
-    output = op.output
-    if len(op.outputs) != 1 or len(output.shape) != 4 or output.shape[0] != 1:
+    """Return whether an operator computes row by row of integer images, one image at a time.
+
+    With each row of the output nothing may move but the rows that are read, in all inputs alike.
+    """
+    rule, images = OPS.known(op.kind), [*_computed(op), *op.outputs]
+    if rule is None or len(op.outputs) != 1 or len(images) < 2 or op.kind == "RESHAPE":
+        return False  # a RESHAPE costs nothing as it is
+    if any(t.dtype.kind == "f" or len(t.shape) != 4 or t.shape[0] != 1 for t in images):
         return False
-    if output.dtype.kind == "f" or op.input(0).dtype.kind == "f" or output.shape[1] < 2:
+    if op.output.shape[_ROWS] < 2 or _ROWS in rule.positional(op):
         return False
-    if op.kind in _POINTWISE:
-        return all(
-            tensor is None or tensor.shape == output.shape or (tensor.constant and tensor.size == 1)
-            for tensor in op.inputs
-        )
-    return type(op.attributes) is _WINDOWS.get(op.kind) and all(
-        tensor is None or tensor.constant for tensor in op.inputs[1:]
-    )
+    if not isinstance(getattr(op.attributes, "padding", Padding()), Padding):
+        return False
+    return _read_of_rows(op) is not None and _has_rows(op)
+
+
+def _computed(op: Op) -> list[Tensor]:
+    return [tensor for tensor in op.inputs if tensor is not None and not tensor.constant]
+
+
+def _read_of_rows(op: Op) -> Index | None:
+    """Return the rows that are read in all inputs that are no constants; None: not alike."""
+    (own,) = definition(op.kind).reads(op)
+    found: set[Read] = set()
+    for tensor, reads in zip(op.inputs, own.inputs, strict=True):
+        moving = {axis for axis, read in enumerate(reads or ()) if _ROWS in read.loops()}
+        is_computed = tensor is not None and not tensor.constant
+        if moving - ({_ROWS} if is_computed else set()):
+            return None
+        if is_computed and reads:
+            found.add(reads[_ROWS])
+    read = found.pop() if len(found) == 1 else None
+    return read if isinstance(read, Index) and (read.step(_ROWS) or 0) > 0 else None
+
+
+def _has_rows(op: Op) -> bool:
+    """Return whether the attributes fit each row alone: they may tell of the number of rows."""
+    rule, window, height = definition(op.kind), window_of(op), _computed(op)[0].shape[_ROWS]
+    for row in {0, op.output.shape[_ROWS] // 2, op.output.shape[_ROWS] - 1}:
+        start, end = window.rows(row, 1)
+        top, bottom = max(0, -start), max(0, end - height)
+        if (top or bottom) and not hasattr(op.attributes, "padding"):
+            return False
+        if end - bottom <= start + top:
+            continue  # it sees nothing but padding
+        parts = [t if t is None or t.constant else _rows(t, end - start - top - bottom)
+                 for t in op.inputs]  # fmt: skip
+        alone = on_rows(op, parts, _rows(op.output, 1), top, bottom)
+        try:
+            if rule.infer_shapes(alone) != [alone.output.shape]:
+                return False
+        except ModelError:
+            return False
+    return True
+
+
+def _rows(tensor: Tensor, count: int) -> Tensor:
+    return replace(tensor, shape=(tensor.shape[0], count, *tensor.shape[2:]))
 
 
 def window_of(op: Op) -> RowWindow:
     """Return the window of an operator that `can_be_cut`."""
-    if op.kind in _POINTWISE:
-        return RowWindow()
-    how: Any = op.attributes
-    if isinstance(how, Pool2D):
-        return RowWindow(how.filter[0], how.stride[0], 1, how.padding.top)
-    return RowWindow(op.input(1).shape[1], how.stride[0], how.dilation[0], how.padding.top)
+    read = _read_of_rows(op)
+    assert read is not None
+    (own,) = definition(op.kind).reads(op)
+    one_row = tuple((0, 1 if axis == _ROWS else n) for axis, n in enumerate(op.output.shape))
+    return RowWindow(read.step(_ROWS) or 0, *read.bounds(own.ranges(one_row)))
 
 
 def on_rows(op: Op, inputs: Sequence[Tensor | None], output: Tensor, top: int, bottom: int) -> Op:
@@ -75,7 +118,7 @@ def on_rows(op: Op, inputs: Sequence[Tensor | None], output: Tensor, top: int, b
         top, bottom: rows of padding that they touch.
     """
     attributes = op.attributes
-    if op.kind not in _POINTWISE:
+    if hasattr(attributes, "padding"):
         padding = replace(attributes.padding, top=top, bottom=bottom)
         attributes = replace(attributes, padding=padding)
     return replace(op, inputs=list(inputs), outputs=[output], attributes=attributes)
@@ -83,4 +126,4 @@ def on_rows(op: Op, inputs: Sequence[Tensor | None], output: Tensor, top: int, b
 
 def row_bytes(tensor: Tensor) -> int:
     """Return the bytes of a row."""
-    return tensor.nbytes // tensor.shape[1]
+    return tensor.nbytes // tensor.shape[_ROWS]

@@ -105,6 +105,7 @@ class _Roll:
     def __init__(self, graph: Graph, patches: Patches) -> None:
         self._graph, self._patches = graph, patches
         self._chain = graph.ops[: patches.depth]
+        self._windows = {id(op): window_of(op) for op in self._chain}
         self._source, self._target = graph.inputs[0], self._chain[-1].output
         self._ops: list[Op] = []
         self._parts: list[Tensor] = []
@@ -128,7 +129,8 @@ class _Roll:
         ends = dict(self._done) | {id(self._target): end}
         ends[id(self._source)] = 0
         for op in reversed(self._chain):
-            reach = window_of(op).rows(0, ends[id(op.output)])[1] if ends[id(op.output)] else 0
+            wanted = ends[id(op.output)]
+            reach = self._windows[id(op)].rows(0, wanted)[1] if wanted else 0
             for tensor in _read(op):
                 ends[id(tensor)] = max(ends[id(tensor)], min(reach, tensor.shape[1]))
         return ends
@@ -137,7 +139,7 @@ class _Roll:
         """Add an operator over the rows that are wanted and not there, and what it needs."""
         output = op.output
         first, end = self._done[id(output)], self._ends[id(output)]
-        start, stop = window_of(op).rows(first, end - first)
+        start, stop = self._windows[id(op)].rows(first, end - first)
         height = _read(op)[0].shape[1]
         top, bottom = max(0, -start), max(0, stop - height)
         views = {id(t): self._view(op, t, start + top, stop - bottom) for t in _read(op)}
@@ -170,7 +172,7 @@ class _Roll:
             return
         held = self._held[id(tensor)]
         first = min(
-            window_of(op).rows(self._done[id(op.output)], 1)[0]
+            self._windows[id(op)].rows(self._done[id(op.output)], 1)[0]
             if self._done[id(op.output)] < op.output.shape[1]
             else tensor.shape[1]
             for op in readers

@@ -34,4 +34,4 @@ def test_bands_of_every_kind_have_the_bits_of_the_layer() -> None:
             wanted = rows_of_band(band, band.op.output, whole)
             np.testing.assert_array_equal(found, wanted, op.kind, strict=True)
             taken.add(op.kind)
-    assert {"CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"} <= taken
+    assert {"CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D", "SUB", "CAST"} <= taken

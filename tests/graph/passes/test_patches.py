@@ -120,8 +120,8 @@ def test_a_wrong_halo_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_of_a_window() -> None:
-    assert RowWindow(3, 2, 1, 1).rows(0, 4) == (-1, 8)
-    assert RowWindow(3, 1, 2, 0).rows(2, 1) == (2, 7)
+    assert RowWindow(stride=2, first=-1, last=1).rows(0, 4) == (-1, 8)
+    assert RowWindow(stride=1, first=0, last=4).rows(2, 1) == (2, 7)
 
 
 def test_what_cannot_be_cut_has_no_patches() -> None:
