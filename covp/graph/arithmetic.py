@@ -17,12 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from covp.graph.float_scaling import rescale
 from covp.graph.graph import Graph, Op, Rounding, Tensor
 from covp.graph.quantization import (
+    MOST_REDUCED_SHIFT,
+    MOST_SHIFT,
     multiply_by_quantized_multiplier,
     multiply_by_reduced_multiplier,
     quantize_multiplier,
 )
 
 Array = NDArray[Any]
+SumType = type[np.int32 | np.int64]
 Rule = Literal["tflm", "reduced", "half even", "float", "wraps"]
 """Rule by which sums become outputs: TFLM's two roundings; its one with 16 bits of the multiplier,
 for sums of 64 bits; onnxruntime's product in float32; floats; integers modulo their size."""
@@ -99,9 +102,14 @@ class Arithmetic:
         )
 
     @property
-    def wide(self) -> bool:
-        """True if sums have 64 bits."""
-        return self.rule == "reduced"
+    def sum_type(self) -> SumType:
+        """Type in which products are added up."""
+        return np.int64 if self.rule == "reduced" else np.int32
+
+    @property
+    def most_shift(self) -> int:
+        """The largest shift to the left that a multiplier may have."""
+        return MOST_REDUCED_SHIFT if self.rule == "reduced" else MOST_SHIFT
 
     def patterns(self) -> Iterator[ArithmeticPattern]:
         """Yield the patterns that fit, the narrowest first."""

@@ -38,9 +38,13 @@ def quantize_multiplier(real: float) -> tuple[int, int]:
         shift += 1
     if shift < -31:
         return 0, 0
-    if shift > 30:
-        return INT32_MAX, 30
+    if shift > MOST_SHIFT:
+        return INT32_MAX, MOST_SHIFT
     return multiplier, shift
+
+
+MOST_SHIFT = 30
+"""The largest shift of `quantize_multiplier`."""
 
 
 def rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import ModelError
-from covp.graph.arithmetic import INT8, Arithmetic, Scaling
+from covp.graph.arithmetic import INT8, Arithmetic, Scaling, SumType
 from covp.graph.attributes import Conv2D, DepthwiseConv2D, FullyConnected, Padding, Pair
 from covp.graph.float_scaling import requantization_factor
 from covp.graph.graph import Op, Tensor
 from covp.graph.quantization import (
-    MOST_REDUCED_SHIFT,
     activation_range,
     float_activation_range,
     quantize_multiplier,
@@ -243,7 +242,7 @@ def _problem(
     scaling = arithmetic.scaling(*_factors(op, result[3]), out.zero_point, clamp)
     _check_int16(op)
     largest = int(scaling.shift.max(initial=0))
-    if arithmetic.wide and largest > MOST_REDUCED_SHIFT:
+    if largest > arithmetic.most_shift:
         raise ModelError(
             f"{op.name}: its scales ask for a factor of 2**{largest - 1} and more, which "
             "TFLM's arithmetic of int16 does not have; calibrate the model again"
@@ -265,7 +264,7 @@ def _problem(
         input_zero_point=op.input(0).zero_point,
         output_zero_point=out.zero_point,
         weights=weights,
-        bias=_bias(op, result[3], arithmetic.wide),
+        bias=_bias(op, result[3], arithmetic.sum_type),
         multiplier=scaling.multiplier,
         shift=scaling.shift,
         clamp=clamp,
@@ -284,9 +283,8 @@ def _check_int16(op: Op) -> None:
             )
 
 
-def _bias(op: Op, channels: int, wide: bool) -> NDArray[Any]:
+def _bias(op: Op, channels: int, dtype: SumType) -> NDArray[Any]:
     tensor: Tensor | None = op.inputs[2] if len(op.inputs) > 2 else None
-    dtype = np.int64 if wide else np.int32
     if tensor is None:
         return np.zeros(channels, dtype)
     if tensor.data is None or tensor.dtype != dtype:

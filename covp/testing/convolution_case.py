@@ -47,9 +47,9 @@ class ConvCase(Layer):
         extreme: int8 inputs and weights are at their ranges' ends only.
         largest: the weights of an int8 layer's channel are all the lowest or all the highest, and
             so are the inputs: sums are as large as they can be, and fill the output.
-        wide: output channels of an int8 layer have multipliers from 2**-32 to 6, half of them
-            powers of two, each with a bias (where there is one) that reaches as far as the output,
-            at most 2**30.
+        spread_multipliers: output channels of an int8 layer have multipliers from 2**-32 to 6, half
+            of them powers of two, each with a bias (where there is one) that reaches as far as the
+            output, at most 2**30.
     """
 
     kind: str = "CONV_2D"
@@ -73,7 +73,7 @@ class ConvCase(Layer):
     zeros: float = 0.0
     extreme: bool = False
     largest: bool = False
-    wide: bool = False
+    spread_multipliers: bool = False
     narrow_bias: bool = False
     levels: tuple[int, ...] = ()
     nonzero: Pair | None = None
@@ -116,7 +116,7 @@ class ConvCase(Layer):
             weights = int8("w", filters, scales, 0, self._weights(rng, filters), axis)
             data = rng.integers(-5000, 5000, channels).astype(np.int32)
             result_scale = self._result_scale(filters)
-            if self.wide:
+            if self.spread_multipliers:
                 result_scale = 0.05  # the input's: multipliers are the weights' scales
                 exponents = rng.uniform(-32, 2.5, scales.size)
                 exponents[::2] = np.round(exponents[::2])  # results that lie between two integers

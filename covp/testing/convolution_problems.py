@@ -112,10 +112,10 @@ class ConvolutionProblem(WindowProblem):
         if self.requantization is None:
             double = weights.astype(np.float64)
             return np.asarray(sum(part @ double[:, ky, kx].T for (ky, kx), part in self._taps(x)))
-        wide = self.input.dtype == np.int16
+        sum_type = np.int64 if self.input.dtype == np.int16 else np.int32
         padding = sides(self.padding)
         return conv2d_accumulate(
-            x, weights, self.stride, self.dilation, padding, self.zero_point, wide
+            x, weights, self.stride, self.dilation, padding, self.zero_point, sum_type
         )
 
 
@@ -157,7 +157,7 @@ class DepthwiseProblem(WindowProblem):
                 self.dilation,
                 sides(self.padding),
                 self.zero_point,
-                self.input.dtype == np.int16,
+                np.int64 if self.input.dtype == np.int16 else np.int32,
             )
         return _finish(sums, self.bias, self.requantization, self.activation, self.input.dtype)
 

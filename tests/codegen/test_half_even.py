@@ -101,7 +101,7 @@ LAYERS = [
         "DEPTHWISE_CONV_2D", size=(8, 8), channels=(6, 6), kernel=(3, 3), stride=(2, 2), bias=True
     ),
     ConvCase("FULLY_CONNECTED", batch=2, channels=(200, 11), zero_points=(4, -20), bias=True),
-    ConvCase(size=(3, 3), channels=(3, 16), bias=True, wide=True),
+    ConvCase(size=(3, 3), channels=(3, 16), bias=True, spread_multipliers=True),
 ]
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from covp.errors import UsageError
 from covp.evaluation.data.inference import OnReference
 from covp.evaluation.data.layout import Inputs
-from covp.evaluation.data.stored import quantize, real
-from covp.graph.arithmetic import is_half_even
+from covp.evaluation.data.stored import quantizer, real
 from covp.graph.graph import Graph, Tensor
 
 Array = NDArray[Any]
@@ -32,7 +31,7 @@ class OtherModel:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._graph, self._half = graph, is_half_even(graph)
+        self._graph, self._quantize = graph, quantizer(graph)
         self._inference = OnReference(graph)
 
     def outputs(self, inputs: Sequence[Inputs]) -> Array:
@@ -45,7 +44,7 @@ class OtherModel:
     def _input(self, reals: Array, tensor: Tensor) -> Array:
         whole = np.ascontiguousarray(reals).reshape(*reals.shape[:2], *tensor.shape)
         if tensor.quantization is not None:
-            return quantize(whole.astype(np.float32), tensor, self._half)
+            return self._quantize(whole.astype(np.float32), tensor)
         return whole.astype(tensor.dtype)
 
 

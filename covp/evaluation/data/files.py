@@ -71,7 +71,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: BinaryIO) -
         if member.compress_type != zipfile.ZIP_STORED:
             return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
         version = np.lib.format.read_magic(stream)
-        shape, by_columns, dtype = _HEADERS[version](stream)
+        shape, is_fortran, dtype = _HEADERS[version](stream)
         header = stream.tell()
     file.seek(member.header_offset + _NAME_LENGTH)
     name, extra = struct.unpack("<HH", file.read(4))
@@ -81,7 +81,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: BinaryIO) -
         raise ValueError("no plain array")
     if not size:
         return np.empty(shape, dtype)
-    return np.memmap(archive.filename or "", dtype, "r", start, shape, "F" if by_columns else "C")
+    return np.memmap(archive.filename or "", dtype, "r", start, shape, "F" if is_fortran else "C")
 
 
 _MOST_PACKED = 1 << 30

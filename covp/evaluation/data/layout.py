@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import UsageError
-from covp.evaluation.data.stored import quantize, real
-from covp.graph.arithmetic import is_half_even
+from covp.evaluation.data.stored import Quantizer, quantizer, real
 from covp.graph.graph import Graph, Tensor
 
 Array = NDArray[Any]
@@ -47,23 +46,23 @@ class Layout:
 
     Attributes:
         tensor: the input.
+        quantize: converts floats to it.
         keeps_states: of the model: a sample may be a sequence, which starts from the states after a
             reset and has its answer at the end.
         axis: of time in the input of a network on a stream; None: it is on none.
-        half_to_even: how floats are quantized, see `quantize`.
     """
 
     tensor: Tensor
+    quantize: Quantizer
     keeps_states: bool = False
     axis: int | None = None
-    half_to_even: bool = False
 
     @staticmethod
     def of(graph: Graph) -> list[Layout]:
         """Return the layout of each input."""
         axis = graph.streaming.axis if graph.streaming else None
-        half = is_half_even(graph)
-        return [Layout(tensor, bool(graph.states), axis, half) for tensor in graph.inputs]
+        keeps_states, quantize = bool(graph.states), quantizer(graph)
+        return [Layout(tensor, quantize, keeps_states, axis) for tensor in graph.inputs]
 
     def count(self, shape: Shape, where: str) -> tuple[int, int]:
         """Return the number of samples in an array, and of inferences of each.
@@ -167,7 +166,7 @@ class Layout:
         ends = np.array([info.min - 0.5, info.max + 0.5]) - tensor.zero_point
         low, high = (ends * tensor.scale).tolist()
         beyond = int(((single < low) | (single > high)).sum())
-        return quantize(single, tensor, self.half_to_even), single, beyond
+        return self.quantize(single, tensor), single, beyond
 
     @property
     def description(self) -> str:

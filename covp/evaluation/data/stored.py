@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from covp.graph import float_scaling
-from covp.graph.graph import Tensor
+from covp.graph.arithmetic import is_half_even
+from covp.graph.graph import Graph, Tensor
 
 Array = NDArray[Any]
 
 
-def quantize(values: Array, tensor: Tensor, half_to_even: bool = False) -> Array:
-    """Return round(value / scale) + zero point in float32, saturated.
+Quantizer = Callable[[Array, Tensor], Array]
+"""Conversion of finite float32 values to a tensor's dtype, scale and zero point, saturated."""
 
-    Halves go away from zero: AffineQuantize of tensorflow/lite/kernels/internal/reference/
-    quantize.h, whose TfLiteRound is std::round; with ``half_to_even`` to the even neighbour, as
-    ONNX's QuantizeLinear.
 
-    Args:
-        values: float32, finite.
-        tensor: of an integer type, whose scale and zero point they get.
-        half_to_even: see above.
+def quantizer(graph: Graph) -> Quantizer:
+    """Return the quantization of a network's inputs by the library whose results it has."""
+    return quantize_half_even if is_half_even(graph) else quantize
 
-    Returns:
-        The tensor's dtype, in the shape of the values.
+
+def quantize_half_even(values: Array, tensor: Tensor) -> Array:
+    """Return round(value / scale) + zero point as ONNX's QuantizeLinear: halves go to even."""
+    return float_scaling.quantize(values, tensor.scale, tensor.zero_point, tensor.dtype)
+
+
+def quantize(values: Array, tensor: Tensor) -> Array:
+    """Return round(value / scale) + zero point in float32; halves go away from zero.
+
+    Source: AffineQuantize of tensorflow/lite/kernels/internal/reference/quantize.h, whose
+    TfLiteRound is std::round.
     """
-    if half_to_even:
-        return float_scaling.quantize(values, tensor.scale, tensor.zero_point, tensor.dtype)
     with np.errstate(over="ignore"):
         steps = np.asarray(values, np.float32) / np.float32(tensor.scale)
     whole = np.trunc(steps)

@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from covp.errors import ModelError
+from covp.graph.arithmetic import SumType
 from covp.graph.attributes import Padding, Pair
 from covp.graph.graph import Op
 from covp.graph.index_map import Index, IndexMap, Reads, Space, regroup, slid
@@ -26,7 +27,7 @@ def conv2d_accumulate(
     dilation: Pair = (1, 1),
     padding: Padding = Padding(),  # noqa: B008  (frozen)
     zero_point: int = 0,
-    wide: bool = False,
+    sum_type: SumType = np.int32,
 ) -> NDArray[Any]:
     """Return the sums of a convolution, without bias: exact, through BLAS.
 
@@ -36,10 +37,10 @@ def conv2d_accumulate(
         stride, dilation: (height, width), positive.
         padding: rows and columns around each image; it contributes nothing.
         zero_point: of the input, subtracted from it.
-        wide: keep 64 bits.
+        sum_type: of the sums, which wrap to it.
 
     Returns:
-        int32 (batch, out height, out width, O), wrapped to 32 bits; int64 with ``wide``.
+        (batch, out height, out width, O) of ``sum_type``.
 
     Raises:
         ValueError: the weights are for another number of input channels.
@@ -60,11 +61,7 @@ def conv2d_accumulate(
     shape = (batch, patches.shape[1], patches.shape[2], outputs)
     if dtype == np.float64:
         sums = sums.astype(np.int64)  # which wraps as int32
-    return np.asarray(sums.astype(_sum_type(wide)).reshape(shape))
-
-
-def _sum_type(wide: bool) -> type[np.int32 | np.int64]:
-    return np.int64 if wide else np.int32
+    return np.asarray(sums.astype(sum_type).reshape(shape))
 
 
 def depthwise_accumulate(
@@ -74,12 +71,11 @@ def depthwise_accumulate(
     dilation: Pair,
     padding: Padding,
     zero_point: int,
-    wide: bool = False,
+    sum_type: SumType = np.int32,
 ) -> NDArray[Any]:
     """Sum products like `conv2d_accumulate`, for weights (height, width, O), O a multiple of C."""
-    dtype = _sum_type(wide)
-    image = _pad(x.astype(dtype) - np.asarray(zero_point, dtype), padding)
-    return _depthwise_sums(image, weights.astype(dtype), stride, dilation)
+    image = _pad(x.astype(sum_type) - np.asarray(zero_point, sum_type), padding)
+    return _depthwise_sums(image, weights.astype(sum_type), stride, dilation)
 
 
 def _depthwise_sums(image: Array, weights: Array, stride: Pair, dilation: Pair) -> Array:
@@ -130,7 +126,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
         problem.dilation,
         problem.padding,
         problem.input_zero_point,
-        problem.arithmetic.wide,
+        problem.arithmetic.sum_type,
     )
     result = problem.arithmetic.finish(sums + problem.bias, problem.scaling)
     return [result.astype(op.output.dtype).reshape(op.output.shape)]

@@ -95,7 +95,7 @@ def _spread(part: Any, zero_point: int, activation: Activation | None = None) ->
         output_scale=1.0,
         extreme=False,
         largest=False,
-        wide=False,
+        spread_multipliers=False,
     )
 
 

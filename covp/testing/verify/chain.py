@@ -159,7 +159,13 @@ def _saturate(case: Any) -> Any:
     if not isinstance(case, ConvCase):
         return case
     return replace(
-        case, largest=True, levels=(), extreme=False, wide=False, activation="none", bias=False
+        case,
+        largest=True,
+        levels=(),
+        extreme=False,
+        spread_multipliers=False,
+        activation="none",
+        bias=False,
     )
 
 

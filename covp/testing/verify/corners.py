@@ -75,7 +75,9 @@ def _strips(kind: str, limits: Sequence[int]) -> Iterator[ConvCase]:
 def _arithmetic(kind: str, **shape: Any) -> Iterator[ConvCase]:
     """Yield all shifts with exact ties, shifts by little, the largest sums with each sign."""
     for seed, zeros in enumerate([(-128, 5), (127, -128), (0, 127)]):
-        yield ConvCase(kind, bias=True, wide=True, seed=seed, zero_points=zeros, **shape)
+        yield ConvCase(
+            kind, bias=True, spread_multipliers=True, seed=seed, zero_points=zeros, **shape
+        )
     for scale in (0.25, 1.0, 4.0):
         yield ConvCase(kind, weight_limit=2, zeros=0.6, output_scale=scale, seed=9, **shape)
     for zero in (127, -128):
@@ -90,7 +92,7 @@ def _convolutions(long: list[int]) -> Iterator[ConvCase]:
         deep = ConvCase(size=(2, 2), channels=(n, 3), largest=True, zero_points=(127, 0))
         yield deep
         if n <= _FEW:
-            yield ConvCase(size=(1, 1), channels=(3, n), bias=True, wide=True)
+            yield ConvCase(size=(1, 1), channels=(3, n), bias=True, spread_multipliers=True)
         yield ConvCase(size=(2, n), channels=(2, 3), kernel=(2, 3), bias=True, batch=2)
         yield ConvCase(size=(n, 2), channels=(2, 3), kernel=(3, 2), same=True, batch=2)
         yield ConvCase(size=(3, n), channels=(1, 2), kernel=(1, 5), stride=(1, 2), same=True)
@@ -112,9 +114,11 @@ def _depthwise(long: list[int]) -> Iterator[ConvCase]:
     yield from _arithmetic(kind, size=(3, 4), channels=(64, 64))
     yield from _arithmetic(kind, size=(5, 4), channels=(20, 20), kernel=(3, 3), same=True)
     for n in long:
-        yield ConvCase(kind, size=(1, 2), channels=(n // 2, n), bias=True, wide=True)
-        yield ConvCase(kind, size=(2, 2), channels=(n, n), bias=True, wide=True)
-        yield ConvCase(kind, size=(2, 2), channels=(n & ~3, n & ~3), bias=True, wide=True)
+        yield ConvCase(kind, size=(1, 2), channels=(n // 2, n), bias=True, spread_multipliers=True)
+        yield ConvCase(kind, size=(2, 2), channels=(n, n), bias=True, spread_multipliers=True)
+        yield ConvCase(
+            kind, size=(2, 2), channels=(n & ~3, n & ~3), bias=True, spread_multipliers=True
+        )
         yield ConvCase(kind, size=(2, n), channels=(4, 4), kernel=(2, 3), bias=True, batch=2)
         yield ConvCase(kind, size=(n, 2), channels=(4, 4), kernel=(3, 2), same=True, batch=2)
     for channels in ((1, 8), (1, 3), (2, 14), (3, 24), (8, 64), (16, 32)):
@@ -127,7 +131,7 @@ def _fully_connected(long: list[int]) -> Iterator[ConvCase]:
     kind = "FULLY_CONNECTED"
     yield from _arithmetic(kind, channels=(16, 64), batch=3)
     for seed in range(3, 30):  # one scale each
-        yield ConvCase(kind, channels=(4, 32), bias=True, wide=True, seed=seed)
+        yield ConvCase(kind, channels=(4, 32), bias=True, spread_multipliers=True, seed=seed)
     for n in long:
         yield ConvCase(kind, channels=(n, 3), largest=True, zero_points=(127, 0))
         yield ConvCase(kind, channels=(n & ~15, 4), bias=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from covp.evaluation.data.stored import quantize, real
+from covp.evaluation.data.stored import quantize, quantize_half_even, real
 from covp.graph.graph import Quantization, Tensor
 from covp.graph.zoo.builder import single_op_graph
 from covp.graph.zoo.tflite_writer import write_tflite
@@ -72,7 +72,7 @@ def test_halves_go_to_the_even_neighbour_as_in_onnx(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     (wanted,) = session.run(None, {"x": x})
-    found = quantize(x, tensor(dtype, scale, zero_point), half_to_even=True)
+    found = quantize_half_even(x, tensor(dtype, scale, zero_point))
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -81,5 +81,5 @@ def test_stored_values_mean_themselves(dtype: str, scale: float, zero_point: int
     info = np.iinfo(dtype)
     every = np.arange(info.min, info.max + 1).astype(dtype)
     kind = tensor(dtype, scale, zero_point)
-    for half_to_even in (False, True):
-        np.testing.assert_array_equal(quantize(real(every, kind), kind, half_to_even), every)
+    for store in (quantize, quantize_half_even):
+        np.testing.assert_array_equal(store(real(every, kind), kind), every)

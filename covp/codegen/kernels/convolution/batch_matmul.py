@@ -106,12 +106,14 @@ def emit_int16_matmul(request: KernelRequest) -> LayerCode:
     bound = product.depth << 30
     requantizer = finisher(request.core, request.arithmetic, matmul_scaling(op), bound)
     constants = ", ".join(str(int(column[0])) for column in requantizer.columns())
+    total = "int64_t"
+    cast = "" if requantizer.sum_type == total else f"({requantizer.sum_type})"
     tile = _Tile(
         product,
         "int16_t",
-        "int64_t",
+        total,
         "0",
-        store=f"(int16_t)requantize({'' if requantizer.wide else '(int32_t)'}{{}}, {constants})",
+        store=f"(int16_t)requantize({cast}{{}}, {constants})",
         factor="int32_t",
         product_text="(int64_t){} * {}",
     )

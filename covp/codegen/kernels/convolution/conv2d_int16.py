@@ -18,27 +18,27 @@ from covp.codegen.c_text import indent
 from covp.codegen.kernels.convolution.conv2d import Conv2DCode
 from covp.codegen.kernels.convolution.conv2d_schedules import block_of
 from covp.codegen.kernels.convolution.gemm import Gemm, RegisterBlock
+from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.codegen.layer import KernelRequest, LayerCode, kernel
 from covp.codegen.schedule import KnobSpace, Schedule, valid_schedules
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 
 class Gemm16(Gemm):
-    """C text of the tile of one int16 layer; arguments as `Gemm`."""
+    """C text of the tile of one int16 layer whose sums fit 32 bits; arguments as `Gemm`."""
 
     element = "int16_t"
     byte_order = (0, 2, 1, 3)
 
+
+class LongGemm16(Gemm16):
+    """C text of the tile of one int16 layer with sums of 64 bits."""
+
     def _columns(self) -> list[NDArray[np.int32]]:
-        columns = self.requantizer.columns()
-        if not self.requantizer.wide:
-            return [self.bias.astype(np.int32), *columns]
         low, high = (self.bias >> bits for bits in (0, 32))
-        return [low.astype(np.int32), high.astype(np.int32), *columns]
+        return [low.astype(np.int32), high.astype(np.int32), *self.requantizer.columns()]
 
     def _block(self, pixels: int, channels: int) -> list[str]:
-        if not self.requantizer.wide:
-            return super()._block(pixels, channels)
         columns = len(self._columns())
         sums = [f"{p}{c}" for c in range(channels) for p in range(pixels)]
         starts = []
@@ -100,6 +100,12 @@ class Conv2DCode16(Conv2DCode):
     gemm_type = Gemm16
 
 
+class LongConv2DCode16(Conv2DCode16):
+    """C text of one layer with sums of 64 bits."""
+
+    gemm_type = LongGemm16
+
+
 def conv2d_schedules16(request: KernelRequest) -> list[Schedule]:
     """Return the valid schedules of a convolution or fully connected layer, the default first."""
     problem, core = resolve(request.op), request.core
@@ -135,4 +141,7 @@ def emit_conv2d16(request: KernelRequest) -> LayerCode:
     schedule = request.choose(conv2d_schedules16)
     block = block_of(schedule)
     assert isinstance(block, RegisterBlock)
-    return Conv2DCode16(request, resolve(request.op), block).layer(str(schedule))
+    problem = resolve(request.op)
+    _, requantizer = layer_finisher(request.core, problem)
+    code = LongConv2DCode16 if requantizer.sum_type == "int64_t" else Conv2DCode16
+    return code(request, problem, block).layer(str(schedule))

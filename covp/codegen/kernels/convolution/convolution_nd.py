@@ -45,7 +45,7 @@ def emit_quantized_sums(request: KernelRequest) -> LayerCode:
     most = 1 << 15 if op.output.dtype == np.int16 else 255
     bound = sum_bound(problem, problem.bias, most)
     requantizer = finisher(request.core, problem.arithmetic, problem.scaling, bound)
-    number = "int64_t" if requantizer.wide else "int32_t"
+    number = requantizer.sum_type
     columns = requantizer.columns()
     together = _together(op)
     constants = [c_array("bias", problem.bias.astype(number.removesuffix("_t"), copy=False))]

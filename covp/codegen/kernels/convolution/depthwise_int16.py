@@ -25,7 +25,7 @@ from covp.graph.typed_convolution import QuantizedConv2D, resolve
 def depthwise_schedules16(request: KernelRequest) -> list[Schedule]:
     """Return the valid schedules of a depthwise convolution, the default first."""
     problem = resolve(request.op)
-    if layer_finisher(request.core, problem)[1].wide:
+    if layer_finisher(request.core, problem)[1].sum_type == "int64_t":
         return [Schedule("wide")]
     default = default_schedule(problem, request.core)
     return [default, *(s for s in depthwise_schedules(request) if s != default)]

@@ -71,9 +71,9 @@ class Requantizer(ABC):
         return self.bound >= 1 << 31
 
     @property
-    def wide(self) -> bool:
-        """True if ``acc`` is an int64_t."""
-        return False
+    def sum_type(self) -> str:
+        """C type of ``acc``."""
+        return "int32_t"
 
     @cached_property
     def form(self) -> str:
@@ -101,10 +101,7 @@ class Requantizer(ABC):
         return [column.astype(np.int32) for column in columns]
 
     def function(self) -> str:
-        """Return C text of ``static inline int32_t requantize(int32_t acc, <columns>)``.
-
-        ``acc`` is int64_t where it is `wide`.
-        """
+        """Return C text of ``static inline int32_t requantize(<sum_type> acc, <columns>)``."""
         return self._unproved_function() if self._proof is None else self._proved_function()
 
     @property

@@ -120,7 +120,7 @@ class Guarded:
         multiplier, bits: per channel; multiplier / 2**bits is the factor.
         shift: s per channel.
         zero_point: of the output.
-        wide: sums may exceed 24 bits.
+        long_sums: they may exceed 24 bits.
     """
 
     preshift: int
@@ -128,7 +128,7 @@ class Guarded:
     bits: Array
     shift: Array
     zero_point: int
-    wide: bool
+    long_sums: bool
 
     @property
     def _common(self) -> bool:
@@ -159,7 +159,7 @@ class Guarded:
             parameters, shift, offset = ", int32_t offset, int32_t shift", "shift", "offset"
         bits = f"{int(self.bits[0] - self.shift[0])} + {shift}"
         return (
-            f"{ROUNDING}\n{_level(self.wide)}\n"
+            f"{ROUNDING}\n{_level(self.long_sums)}\n"
             f"static inline int32_t requantize(int32_t acc, int32_t multiplier{parameters})\n{{\n"
             f"    int32_t shifted = (int32_t)((uint32_t)acc << {self.preshift});\n"
             f"    int32_t t = {high_word} + {offset};\n"
@@ -212,18 +212,18 @@ def mantissa_and_exponent(factors: NDArray[np.float32]) -> tuple[Array, Array]:
     return mantissa, np.clip(24 - exponent.astype(np.int64), 1, 62)
 
 
-def integer_function(wide: bool, zero_point: int, clamp: str) -> str:
+def integer_function(long_sums: bool, zero_point: int, clamp: str) -> str:
     """Return C text of ``requantize(acc, mantissa, exponent)``: IEEE's roundings for every sum."""
     return (
-        f"{ROUNDING}\n{_level(wide)}\n"
+        f"{ROUNDING}\n{_level(long_sums)}\n"
         "static inline int32_t requantize(int32_t acc, int32_t mantissa, int32_t exponent)\n{\n"
         f"    int32_t result = level(acc, mantissa, exponent) + {zero_point};\n"
         f"{clamp}    return result;\n}}\n"
     )
 
 
-def _level(wide: bool) -> str:
-    narrow = "    magnitude = to_24_bits(magnitude);\n" if wide else ""
+def _level(long_sums: bool) -> str:
+    narrow = "    magnitude = to_24_bits(magnitude);\n" if long_sums else ""
     return (
         "static __attribute__((noinline)) int32_t level(int32_t acc, int32_t mantissa,"
         " int32_t exponent)\n{\n"

@@ -61,15 +61,15 @@ class ReducedRequantizer(Requantizer16):
         return False
 
     @property
-    def wide(self) -> bool:
-        """True if sums may leave int32."""
-        return self.bound >= 1 << 31
+    def sum_type(self) -> str:
+        """C type of ``acc``: of 64 bits if sums may leave int32."""
+        return "int64_t" if self.bound >= 1 << 31 else "int32_t"
 
     @property
     def _unproved_form(self) -> str:
         total = self._total
         least, most = int(total.min()), int(total.max())
-        if self.wide or least < 16:
+        if self.sum_type == "int64_t" or least < 16:
             return "general"
         if self.core.has("dsp") and most <= 32:
             return "rounded"
@@ -95,7 +95,7 @@ class ReducedRequantizer(Requantizer16):
     def _unproved_function(self) -> str:
         base = int(self._total.min()) - 16
         lines = [
-            f"static inline int32_t requantize({'int64_t' if self.wide else 'int32_t'} acc, "
+            f"static inline int32_t requantize({self.sum_type} acc, "
             f"{_PARAMETERS[len(self.columns())]})",
             "{",
             _FORMS[self.form].substitute(base=base, rounding=1 << max(base - 1, 0)),
