@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from covp.errors import ModelError
 from covp.graph.float_scaling import rescale
 from covp.graph.graph import Graph, Op, Rounding, Tensor
 from covp.graph.quantization import (
@@ -121,24 +122,34 @@ class Arithmetic:
 
     def scaling(
         self,
+        op: Op,
         fixed: Sequence[tuple[int, int]],
         single: ArrayLike,
-        zero_point: int,
         clamp: tuple[int, int],
     ) -> Scaling:
         """Return the numbers of a layer.
 
         Args:
+            op: the layer.
             fixed: per channel multiplier and shift in TFLM's arithmetic.
             single: per channel the factor in onnxruntime's.
-            zero_point, clamp: of the output.
+            clamp: of the output.
+
+        Raises:
+            ModelError: a factor is too large for the arithmetic.
         """
         factors: NDArray[np.float32] | None = None
         if self.rule == "half even":
             factors = np.asarray(single, np.float32)
             fixed = [quantize_multiplier(float(factor)) for factor in factors]
         pairs = np.array(fixed, np.int32)
-        return Scaling(pairs[:, 0], pairs[:, 1], zero_point, clamp, factors)
+        largest = int(pairs[:, 1].max(initial=0))
+        if largest > self.most_shift:
+            raise ModelError(
+                f"{op.name}: its scales ask for a factor of 2**{largest - 1} and more, which "
+                f"TFLM's arithmetic of {self.stored} does not have; calibrate the model again"
+            )
+        return Scaling(pairs[:, 0], pairs[:, 1], op.output.zero_point, clamp, factors)
 
     def finish(self, sums: Array, scaling: Scaling) -> Array:
         """Sums, channels last, to stored units, not yet narrowed; sums of 32 bits wrap."""

@@ -239,14 +239,8 @@ def _problem(
     out = op.output
     clamp = activation_range(activation, out.scale, out.zero_point, out.dtype)
     arithmetic = Arithmetic.of(op)
-    scaling = arithmetic.scaling(*_factors(op, result[3]), out.zero_point, clamp)
     _check_int16(op)
-    largest = int(scaling.shift.max(initial=0))
-    if largest > arithmetic.most_shift:
-        raise ModelError(
-            f"{op.name}: its scales ask for a factor of 2**{largest - 1} and more, which "
-            "TFLM's arithmetic of int16 does not have; calibrate the model again"
-        )
+    scaling = arithmetic.scaling(op, *_factors(op, result[3]), clamp)
     return QuantizedConv2D(
         batch=source[0],
         in_height=source[1],

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from covp.errors import ModelError
 from covp.graph.attributes import LeakyRelu, Mean
-from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.graph.ops.definition import definition
 from covp.graph.ops.matmul import BatchMatMul
 from covp.graph.ops.windows import TransposeConv
 from covp.graph.quantization import quantize_multiplier
@@ -168,3 +170,17 @@ def test_functions_of_two(holds: Any, kind: str) -> None:
 @pytest.mark.parametrize("scale", [0.001, 0.0007])
 def test_abs(holds: Any, scale: float) -> None:
     holds(OperatorCase("ABS", (4096,), None, "int16", 0.001, 0, None, scale).graph(), 2)
+
+
+def test_factors_that_int16_products_cannot_have_are_refused() -> None:
+    """They gave 0 where TFLM's form for sums of 64 bits would shift by a negative count."""
+    scales = [Quantization(np.float32([s]), np.int32([0])) for s in (1.0, 1.0, 2.0**-15)]
+    shapes = ((1, 2, 3), (1, 3, 2), (1, 2, 2))
+    first, second, out = (
+        Tensor(name, shape, np.dtype(np.int16), scale)
+        for name, shape, scale in zip("abc", shapes, scales, strict=True)
+    )
+    op = Op("BATCH_MATMUL", "matmul", [first, second], [out], BatchMatMul())
+    values = [np.ones(tensor.shape, np.int16) for tensor in (first, second)]
+    with pytest.raises(ModelError, match=r"factor of 2\*\*15"):
+        definition("BATCH_MATMUL").reference(op, values)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from covp.base.cache import content_key
-from covp.graph.graph import Op, Tensor
+from covp.graph.graph import TFLM, Op, Tensor
 from covp.graph.ops.tiled_attention import TiledAttention
 
 
 def layer_key(op: Op) -> str:
-    """Return a hash of all that decides a kernel: kind, shapes, constants, quantization."""
+    """Return a hash of all that decides a kernel: kind, shapes, constants, quantization, rounding."""
     parts: list[str | bytes] = [op.kind, _attributes(op, layer_key)]
     for tensor in (*op.inputs, *op.outputs):
         parts += _tensor_parts(tensor)
@@ -29,10 +29,13 @@ def structure_key(op: Op) -> str:
 
 
 def _attributes(op: Op, key: Callable[[Op], str]) -> str:
-    """Attributes as text; of operators among them the keys, as their texts leave data out."""
+    """Return the attributes as text, with the rounding where it is not TFLM's.
+
+    Of operators among the attributes it has the keys, as their texts leave data out.
+    """
     if isinstance(op.attributes, TiledAttention):
         return " ".join(map(key, op.attributes.ops))
-    return repr(op.attributes)
+    return repr(op.attributes) + ("" if op.rounding == TFLM else repr(op.rounding))
 
 
 def _form(tensor: Tensor | None) -> str:

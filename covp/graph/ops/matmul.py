@@ -51,11 +51,10 @@ def matmul_factor(op: Op) -> tuple[int, int]:
 def matmul_scaling(op: Op) -> Scaling:
     """Return the numbers of an int8 or int16 BATCH_MATMUL: one factor, the whole type as clamp."""
     out, info = op.output, np.iinfo(op.output.dtype)
-    multiplier, shift = (np.array([value], np.int32) for value in matmul_factor(op))
     scales = (t.quantization.scale for t in (op.input(0), op.input(1), out) if t.quantization)
     clamp = int(info.min), int(info.max)
-    factors = requantization_factor(*scales)
-    return Scaling(multiplier, shift, out.zero_point, clamp, factors)
+    factor = requantization_factor(*scales)
+    return Arithmetic.of(op).scaling(op, [matmul_factor(op)], factor, clamp)
 
 
 def _matrix(shape: Shape, adjoint: bool) -> tuple[int, int]:

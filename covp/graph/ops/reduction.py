@@ -177,7 +177,7 @@ def mean_scaling(op: Op, elements: int) -> Scaling:
     single = np.float32(op.input(0).scale) / (np.float32(out.scale) * divisor)
     clamp = int(info.min), int(info.max)
     fixed = [mean_factor(op, elements)]
-    return Arithmetic.of(op).scaling(fixed, [single], out.zero_point, clamp)
+    return Arithmetic.of(op).scaling(op, fixed, [single], clamp)
 
 
 def _quantized_mean(op: Op, x: Array, axes: Axes) -> Array:
