@@ -21,6 +21,7 @@ import msgspec
 from msgspec import inspect as types
 
 from covp.evaluation import documents, further_documents, show
+from covp.evaluation.calibration.document import Calibrated
 from covp.testing.bisect import Verdict
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "json.md"
@@ -33,6 +34,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "covp.tune/1": further_documents.Tuned,
     "covp.verify/1": further_documents.Verified,
     "covp.bisect/1": Verdict,
+    "covp.calibrate/1": Calibrated,
     "covp.mlperf/1": further_documents.Mlperf,
     "covp.show/1": show.Shown,
 }
