@@ -22,6 +22,7 @@ from msgspec import inspect as types
 
 from covp.evaluation import documents, further_documents, show
 from covp.evaluation.calibration.document import Calibrated
+from covp.evaluation.reproduce import Reproduced
 from covp.firmware.multicore.document import Multicore
 from covp.testing.bisect import Verdict
 
@@ -37,6 +38,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "covp.bisect/1": Verdict,
     "covp.calibrate/1": Calibrated,
     "covp.multicore/1": Multicore,
+    "covp.reproduce/1": Reproduced,
     "covp.mlperf/1": further_documents.Mlperf,
     "covp.show/1": show.Shown,
 }
