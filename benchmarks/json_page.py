@@ -23,6 +23,7 @@ from msgspec import inspect as types
 from covp.evaluation import documents, further_documents, show
 from covp.evaluation.calibration.document import Calibrated
 from covp.evaluation.reproduce import Reproduced
+from covp.firmware.document import BoardServed, Exported, StationServed
 from covp.firmware.multicore.document import Multicore
 from covp.testing.bisect import Verdict
 
@@ -39,6 +40,9 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "covp.calibrate/1": Calibrated,
     "covp.multicore/1": Multicore,
     "covp.reproduce/1": Reproduced,
+    "covp.export/1": Exported,
+    "covp.board/1": BoardServed,
+    "covp.station/1": StationServed,
     "covp.mlperf/1": further_documents.Mlperf,
     "covp.show/1": show.Shown,
 }
