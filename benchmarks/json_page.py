@@ -21,6 +21,11 @@ import msgspec
 from msgspec import inspect as types
 
 from covp.evaluation import documents, further_documents, show
+from covp.evaluation.calibration.document import Calibrated
+from covp.evaluation.reproduce import Reproduced
+from covp.firmware.document import BoardServed, Exported, StationServed
+from covp.firmware.multicore.document import Multicore
+from covp.testing.bisect import Verdict
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "json.md"
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
@@ -31,6 +36,13 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "covp.fits/1": further_documents.Fitting,
     "covp.tune/1": further_documents.Tuned,
     "covp.verify/1": further_documents.Verified,
+    "covp.bisect/1": Verdict,
+    "covp.calibrate/1": Calibrated,
+    "covp.multicore/1": Multicore,
+    "covp.reproduce/1": Reproduced,
+    "covp.export/1": Exported,
+    "covp.board/1": BoardServed,
+    "covp.station/1": StationServed,
     "covp.mlperf/1": further_documents.Mlperf,
     "covp.show/1": show.Shown,
 }

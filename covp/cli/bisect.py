@@ -102,7 +102,7 @@ def bisect(
         report=lambda what: echo(what, err=True) if not as_json else None,
     )
     if as_json:
-        print_json(verdict.record())
+        print_json(verdict)
     else:
         _print(verdict)
     return 0 if verdict.finding is None else 1

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import click
 
@@ -19,6 +18,7 @@ from covp.cli.groups import GroupedCommand
 from covp.cli.output import echo, print_json, warn
 from covp.cli.provenance import model_note
 from covp.evaluation import Build, build
+from covp.firmware.document import BoardServed, StationServed, UsbNumbers
 from covp.firmware.mlperf.benchmarks import BENCHMARKS
 from covp.firmware.mlperf.board import USB_PRODUCT, USB_VENDOR, BenchmarkBoard, PaceName
 from covp.firmware.mlperf.energy_station import EnergyStation
@@ -132,21 +132,18 @@ def _announce(served: BenchmarkBoard, made: Build, as_json: bool) -> None:
     if not as_json:
         echo(served.path)
         return
-    print_json(_record(served, made))
-
-
-def _record(served: BenchmarkBoard, made: Build) -> dict[str, Any]:
-    return {
-        "schema": "covp.board/1",
-        "path": served.path,
-        "model": made.model,
-        "model_source": made.source,
-        "benchmark": served.firmware.benchmark.name,
-        "platform": made.platform.name,
-        "accelerators": list(made.accelerators),
-        "usb": {"vendor": USB_VENDOR, "product": USB_PRODUCT},
-        "firmware": str(served.firmware.elf),
-    }
+    print_json(
+        BoardServed(
+            path=served.path,
+            model=made.model,
+            model_source=made.source,
+            benchmark=served.firmware.benchmark.name,
+            platform=made.platform.name,
+            accelerators=made.accelerators,
+            usb=UsbNumbers(USB_VENDOR, USB_PRODUCT),
+            firmware=str(served.firmware.elf),
+        )
+    )
 
 
 def _announce_station(station: WakeWordStation, made: Build, as_json: bool) -> None:
@@ -157,16 +154,15 @@ def _announce_station(station: WakeWordStation, made: Build, as_json: bool) -> N
             echo(port)
         return
     print_json(
-        {
-            "schema": "covp.station/1",
-            "ports": station.ports,
-            "model": made.model,
-            "model_source": made.source,
-            "benchmark": station.benchmark_name,
-            "platform": made.platform.name,
-            "accelerators": list(made.accelerators),
-            "firmware": str(station.elf),
-        }
+        StationServed(
+            ports=station.ports,
+            model=made.model,
+            model_source=made.source,
+            benchmark=station.benchmark_name,
+            platform=made.platform.name,
+            accelerators=made.accelerators,
+            firmware=str(station.elf),
+        )
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,6 +13,7 @@ from covp.cli.output import echo, print_json, print_table, progress
 from covp.errors import UsageError
 from covp.evaluation.calibration.calibrate import Calibration, CalibrationRow, first_model
 from covp.evaluation.calibration.calibrate import calibrate as fitted
+from covp.evaluation.calibration.document import Calibrated
 from covp.report.table import Table, Value, numbers, texts
 from covp.runtime.devices import open_device
 
@@ -83,7 +83,7 @@ def calibrate(
     _check_output(path, platform, force)
     found.write(path)
     if as_json:
-        print_json(_document(found, board.name, device, path))
+        print_json(Calibrated.of(found, board.name, device, path))
     else:
         _print(found, path)
     return 0
@@ -132,30 +132,3 @@ def _pairs(rows: Iterable[CalibrationRow]) -> list[list[Value]]:
         place = 3 if row.is_skewed else 1
         cells[place : place + 2] = [f"{row.measured:.2f}", f"{row.fitted:.2f}"]
     return list(found.values())
-
-
-def _document(found: Calibration, platform: str, device: str, path: Path) -> dict[str, Any]:
-    return {
-        "schema": "covp.calibrate/1",
-        "platform": platform,
-        "device": device,
-        "model": str(path),
-        "source": found.model.source,
-        "start": found.start,
-        "kept": list(found.kept),
-        "rejected": list(found.rejected),
-        "error": {"mean": found.mean_error, "worst": found.worst_error},
-        "hazards": [_record(row) for row in found.hazards],
-        "fitted": [_record(row) for row in found.fitted],
-        "left_out": [_record(row) for row in found.left_out],
-    }
-
-
-def _record(row: CalibrationRow) -> dict[str, Any]:
-    return {
-        "program": row.name,
-        "off_a_word": row.is_skewed,
-        "measured": row.measured,
-        "model": row.fitted,
-        "error": row.error,
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,6 +17,7 @@ from covp.errors import UsageError
 from covp.evaluation import Sample, build
 from covp.evaluation.data.files import read_array
 from covp.firmware import Application, Library, Project, export_project
+from covp.firmware.document import Exported
 from covp.firmware.firmware import board_warning
 from covp.firmware.layouts import layout_names
 from covp.firmware.mlperf.benchmarks import BENCHMARKS, find_benchmark
@@ -97,17 +98,15 @@ def export(
         project = replace(project, application=_application(project.library, benchmark))
     written = export_project(project, output, layout)
     if as_json:
-        files = [path.as_posix() for path in written]
         print_json(
-            {
-                "schema": "covp.export/1",
-                "model_source": made.source,
-                "schedules": asdict(made.schedules),
-                "warnings": warnings,
-                "layout": layout,
-                "folder": str(output),
-                "files": files,
-            }
+            Exported(
+                model_source=made.source,
+                schedules=made.schedules,
+                warnings=warnings,
+                layout=layout,
+                folder=str(output),
+                files=[path.as_posix() for path in written],
+            )
         )
     else:
         if note := model_note(made.source):

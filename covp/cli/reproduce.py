@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from covp.cli import options
 from covp.cli.groups import GroupedCommand
 from covp.cli.output import echo, print_json, progress
 from covp.evaluation.data.files import read_array
-from covp.evaluation.reproduce import ChangedValue
+from covp.evaluation.reproduce import Reproduced
 from covp.evaluation.reproduce import reproduce as run_again
 
 _SHOWN = 12
@@ -28,28 +27,21 @@ def reproduce(file: Path, inputs: tuple[str, ...], as_json: bool) -> int:
     what of them has changed is named first.
     """
     with progress("running", None):
-        compared, found = run_again(file, [read_array(path) for path in inputs])
-    figures = [one for one in found if not one.is_cause]
+        found = run_again(file, [read_array(path) for path in inputs])
     if as_json:
-        print_json(
-            {
-                "schema": "covp.reproduce/1",
-                "compared": compared,
-                "equal": not figures,
-                "differences": [asdict(one) | {"is_cause": one.is_cause} for one in found],
-            }
-        )
+        print_json(found)
     else:
-        _report(compared, found, figures)
-    return 1 if figures else 0
+        _report(found)
+    return 0 if found.equal else 1
 
 
-def _report(compared: int, found: list[ChangedValue], figures: list[ChangedValue]) -> None:
-    causes = [one for one in found if one.is_cause]
+def _report(found: Reproduced) -> None:
+    causes = [one for one in found.differences if one.is_cause]
+    figures = [one for one in found.differences if not one.is_cause]
     if figures:
-        echo(f"DIFFERS: {len(figures)} of {compared:,} values are not those of the file")
+        echo(f"DIFFERS: {len(figures)} of {found.compared:,} values are not those of the file")
     else:
-        echo(f"reproduced: {compared - len(causes):,} values are those of the file")
+        echo(f"reproduced: {found.compared - len(causes):,} values are those of the file")
     for title, group in (("changed since", causes), ("differs", figures)):
         for one in group[:_SHOWN]:
             key = one.key.removeprefix("origin.")

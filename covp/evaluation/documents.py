@@ -29,6 +29,7 @@ from covp.base.figure import FigureDescription, figures_in
 from covp.building.overlap import ConsideredSchedule as Schedule
 from covp.building.schedules import ScheduleSource
 from covp.codegen.lifetimes import ArenaTensor
+from covp.device.phase_count import Traffic
 from covp.device.stop import Source
 from covp.evaluation.advice import Advice
 from covp.evaluation.data.quality import DataRecord
@@ -56,6 +57,19 @@ class Fetched(Moved, frozen=True, kw_only=True):
     """
 
     fetch: Bytes = 0
+
+
+def moved_by_master(traffic: Traffic | None) -> dict[str, dict[str, Fetched]] | None:
+    """Return the bytes of each bus master, by memory; None: not counted."""
+    if traffic is None:
+        return None
+    return {
+        master: {
+            memory: Fetched(read=moved.read, write=moved.written, fetch=moved.fetched)
+            for memory, moved in memories.items()
+        }
+        for master, memories in traffic.items()
+    }
 
 
 class EnergyPartRecord(msgspec.Struct, frozen=True, kw_only=True):

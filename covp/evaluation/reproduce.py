@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from numpy.typing import NDArray
 
 from covp.base.arguments import read_file
+from covp.base.document import Count, unit
 from covp.base.request import BuildOptions, RunOptions
 from covp.building.builder import build
 from covp.building.schedules import schedules_of
@@ -59,34 +59,44 @@ class _Run(msgspec.Struct, tag_field="schema", tag="covp.run/1"):
     origin: _Origin | None = None
 
 
-@dataclass(frozen=True)
-class ChangedValue:
+class ChangedValue(msgspec.Struct, frozen=True):
     """A value of a run's document that is another one now.
 
     Attributes:
-        key: such as "memory.flash_bytes", "layers[3].cycles", "origin.compiler.version".
-        then, now: the values; None where there was or is none.
+        key: such as `layers[3].cycles`
+        then: in the file; None where it is not there
+        now: None where it is not there any more
+        is_cause: it is of what the figures depend on, such as the compiler's version
     """
 
     key: str
     then: Any
     now: Any
-
-    @property
-    def is_cause(self) -> bool:
-        """True if it is of what the figures depend on, not one of them."""
-        return self.key.startswith(_CAUSES)
+    is_cause: bool
 
 
-def reproduce(path: Path, inputs: Sequence[NDArray[Any]] = ()) -> tuple[int, list[ChangedValue]]:
+class Reproduced(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="covp.reproduce/1"
+):
+    """The output of ``covp reproduce --json``.
+
+    Attributes:
+        compared: of the two documents, without times of the machine
+        equal: no figure differs, whatever else has changed
+        differences: causes first
+    """
+
+    compared: Annotated[Count, unit("values")]
+    equal: bool
+    differences: list[ChangedValue]
+
+
+def reproduce(path: Path, inputs: Sequence[NDArray[Any]] = ()) -> Reproduced:
     """Run again what a document of ``covp run --json`` records.
 
     Args:
         path: of the document.
         inputs: one array per input, where the recorded run had given ones.
-
-    Returns:
-        The number of values that were compared, and those that differ, causes first.
 
     Raises:
         UsageError: the file is no such document, records no origin, or its inputs were given.
@@ -131,20 +141,22 @@ def _again(origin: _Origin, inputs: Sequence[NDArray[Any]]) -> dict[str, Any]:
     return document
 
 
-def _compare_values(
-    then: Any, now: Any, left_out: tuple[str, ...]
-) -> tuple[int, list[ChangedValue]]:
+def _compare_values(then: Any, now: Any, left_out: tuple[str, ...]) -> Reproduced:
     before, after = dict(_flat(then, "")), dict(_flat(now, ""))
     # what the present covp does not record, or the former did not, is no difference
     shared = [key for key in before if key in after]
     lost = sorted(key for key in {*before} ^ {*after} if "[" in key)
     keys = [key for key in (*shared, *lost) if not key.startswith((*_NO_FIGURES, *left_out))]
     found = [
-        ChangedValue(key, before.get(key), after.get(key))
+        ChangedValue(key, before.get(key), after.get(key), key.startswith(_CAUSES))
         for key in keys
         if before.get(key) != after.get(key)
     ]
-    return len(keys), sorted(found, key=lambda one: not one.is_cause)
+    return Reproduced(
+        compared=len(keys),
+        equal=all(one.is_cause for one in found),
+        differences=sorted(found, key=lambda one: not one.is_cause),
+    )
 
 
 def _flat(value: Any, key: str) -> Iterator[tuple[str, Any]]:

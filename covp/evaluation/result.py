@@ -32,7 +32,6 @@ from covp.evaluation.documents import (
     DeviationRecord,
     EnergyPartRecord,
     EnergyRecord,
-    Fetched,
     FunctionRecord,
     LayerRecord,
     MemoryRecord,
@@ -46,6 +45,7 @@ from covp.evaluation.documents import (
     StateRecord,
     StreamRecord,
     UnitRecord,
+    moved_by_master,
 )
 from covp.evaluation.energy import Energy, estimate_energy
 from covp.evaluation.estimates import doubtful_units
@@ -227,7 +227,7 @@ def _document(run: Evaluation) -> Run:
         cycles_source=profile.sources.cycles,
         cycles_by_cause=_causes(profile.causes),
         bytes=_sum_traffic(profile.traffic),
-        bytes_by_master=_moved_by_master(profile.traffic),
+        bytes_by_master=moved_by_master(profile.traffic),
         seconds=profile.seconds,
         energy_j=energy.joules if energy else None,
         energy_source=_energy(energy) if energy else None,
@@ -337,7 +337,7 @@ def _cost(cost: Cost | LayerProfile) -> dict[str, Any]:
         "cycles_by_cause": _causes(cost.causes),
         "functions": _functions(cost.functions),
         "bytes": _sum_traffic(cost.traffic),
-        "bytes_by_master": _moved_by_master(cost.traffic),
+        "bytes_by_master": moved_by_master(cost.traffic),
     }
 
 
@@ -363,18 +363,6 @@ def _sum_traffic(traffic: Traffic | None) -> dict[str, Moved] | None:
             before = total.get(memory, Moved())
             total[memory] = Moved(read=before.read + moved.read, write=before.write + moved.written)
     return total
-
-
-def _moved_by_master(traffic: Traffic | None) -> dict[str, dict[str, Fetched]] | None:
-    if traffic is None:
-        return None
-    return {
-        master: {
-            memory: Fetched(read=moved.read, write=moved.written, fetch=moved.fetched)
-            for memory, moved in memories.items()
-        }
-        for master, memories in traffic.items()
-    }
 
 
 # -- estimates and roofs --------------------------------------------------------------------------

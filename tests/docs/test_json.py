@@ -23,7 +23,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (type(None),),
     "object": (dict,),
-    "any": (str, int, float, bool),
+    "any": (str, int, float, bool, type(None)),
 }
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from covp.codegen.program import ProgramLayer
 from covp.device.phase_count import Causes, FunctionCount, Traffic
 from covp.device.stop import Sources
+from covp.evaluation.documents import moved_by_master
+from covp.firmware.multicore.document import CoreRecord, FunctionCost, LayerCost, Multicore
 
 _MOST = 8
 """Functions of a core that the text has one by one."""
@@ -67,6 +68,38 @@ class CoreRun:
         """Cycles in which it was not asleep."""
         return self.cycles - self.asleep
 
+    def record(self) -> CoreRecord:
+        """Return the same for JSON."""
+        return CoreRecord(
+            name=self.name,
+            core=self.core,
+            clock_hz=self.clock_hz,
+            instructions=self.instructions,
+            cycles=self.cycles,
+            cycles_source=self.sources.cycles,
+            busy_cycles=self.busy,
+            asleep_cycles=self.asleep,
+            halted_cycles=self.halted,
+            finished=self.finished,
+            status=self.status,
+            cycles_by_cause=dict(self.causes),
+            layers=[
+                LayerCost(
+                    index=one.layer.index,
+                    name=one.layer.name,
+                    op=one.layer.op,
+                    target=one.layer.target,
+                    instructions=one.instructions,
+                    cycles=one.cycles,
+                )
+                for one in self.layers
+            ],
+            functions=[
+                FunctionCost(name=one.name, instructions=one.instructions, cycles=one.cycles)
+                for one in self.functions
+            ],
+        )
+
 
 @dataclass(frozen=True)
 class CoresRun:
@@ -110,15 +143,14 @@ class CoresRun:
             rows.append((one.name, one.core, mhz, *(f"{n:,}" for n in numbers), end))
         return rows
 
-    def document(self) -> dict[str, Any]:
-        """Return the same for JSON, schema ``covp.multicore/1``."""
-        return {
-            "schema": "covp.multicore/1",
-            "platform": self.platform,
-            "seconds": self.seconds,
-            "cores": [_core_document(core) for core in self.cores],
-            "bytes_by_master": None if self.traffic is None else _traffic_document(self.traffic),
-        }
+    def document(self) -> Multicore:
+        """Return the JSON document."""
+        return Multicore(
+            platform=self.platform,
+            seconds=self.seconds,
+            cores=[core.record() for core in self.cores],
+            bytes_by_master=moved_by_master(self.traffic),
+        )
 
 
 def _layer_rows(core: CoreRun) -> list[tuple[str, ...]]:
@@ -170,45 +202,3 @@ def _align(rows: Sequence[tuple[str, ...]], left: int) -> str:
         ).rstrip()
         for row in rows
     )
-
-
-def _core_document(core: CoreRun) -> dict[str, Any]:
-    cycles = core.sources.cycles
-    return {
-        "name": core.name,
-        "core": core.core,
-        "clock_hz": core.clock_hz,
-        "instructions": core.instructions,
-        "cycles": core.cycles,
-        "cycles_source": None if cycles is None else {
-            "kind": cycles.kind, "model": cycles.model, "assumes": cycles.assumes,
-            "error": cycles.error,
-        },
-        "busy_cycles": core.busy,
-        "asleep_cycles": core.asleep,
-        "halted_cycles": core.halted,
-        "finished": core.finished,
-        "status": core.status,
-        "cycles_by_cause": dict(core.causes),
-        "layers": [
-            {
-                "index": one.layer.index, "name": one.layer.name, "op": one.layer.op,
-                "target": one.layer.target, "instructions": one.instructions, "cycles": one.cycles,
-            }
-            for one in core.layers
-        ],
-        "functions": [
-            {"name": one.name, "instructions": one.instructions, "cycles": one.cycles}
-            for one in core.functions
-        ],
-    }  # fmt: skip
-
-
-def _traffic_document(traffic: Traffic) -> dict[str, Any]:
-    return {
-        master: {
-            place: {"read": moved.read, "write": moved.written, "fetch": moved.fetched}
-            for place, moved in places.items()
-        }
-        for master, places in traffic.items()
-    }

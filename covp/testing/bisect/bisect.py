@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Unpack, cast, get_args
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -169,13 +171,13 @@ def bisect(
             if trial is not None:
                 finding = _describe_trial(trial, number, each)
                 report(f"{finding.lines[0]}; looking for its origin")
-                finding = replace(finding, cause=find_cause(trial))
+                finding = msgspec.structs.replace(finding, cause=find_cause(trial))
                 if folder != "":
                     report("making its inputs small")
                     where = platform or program.platform.name
                     name = where.name if isinstance(where, Platform) else where
                     target = Path(folder or f"bisect_{program.name}")
-                    finding = replace(
+                    finding = msgspec.structs.replace(
                         finding, test=write_test(shrink_inputs(trial, seconds), target, name)
                     )
                 break
@@ -190,8 +192,8 @@ def bisect(
             "program" if isinstance(against, Program) else str(against),
             len(walk.layers),
             tried,
-            finding,
             time.perf_counter() - start,
+            finding,
         )
 
 
@@ -273,15 +275,20 @@ def _with_difference(
 ) -> Finding:
     wrong = law(got, wanted)
     element = tuple(int(i) for i in np.unravel_index(wrong[0], wanted.shape))
-    return replace(
+    return msgspec.structs.replace(
         found,
         tensor=tensor,
         element=element,
-        got=got[element].item(),
-        wanted=wanted[element].item(),
+        got=_plain(got[element].item()),
+        wanted=_plain(wanted[element].item()),
         wrong=wrong.size,
         elements=wanted.size,
     )
+
+
+def _plain(value: float) -> float | str:
+    """Return what JSON has for a number: NaN and infinities are strings."""
+    return value + 0 if math.isfinite(value) else str(value)
 
 
 def _of_inference(bench: BisectBench, samples: Sequence[Sample]) -> Finding | None:

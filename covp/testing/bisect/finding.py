@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated
 
+import msgspec
+
+from covp.base.document import Count, Seconds, unit
 from covp.testing.bisect.origin import Cause
-from covp.testing.bisect.walk import Kind
 from covp.testing.bisect.written_test import WrittenTest
 
 _STEPS = 6
 """Assignments that are printed."""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """The first layer that is wrong.
 
     Attributes:
-        kind: "wrong output", "overwritten tensor", "fault", or "inference": each layer alone is
-            right, and what the program computes with them is not.
-        where: platform, device and compiler of the wrong build, such as "riscv32 zig".
-        input, input_name: number of the input, from 1, and what it is.
-        layer, op, target, function, index: of the layer, see `covp.codegen.program.ProgramLayer`;
-            empty where it is none.
-        tensor: the one that is wrong; empty for a fault.
-        element: index of its first wrong element.
-        got, wanted: that element.
-        wrong, elements: how many differ, of how many.
-        cause: where it comes from.
-        test: that shows it; None where none was written.
+        kind: `wrong output`, `overwritten tensor`, `fault`, or `inference`: each layer alone is
+            right, and what the program computes with them is not
+        where: platform, device and compiler of the wrong build, such as "riscv32 zig"
+        input: number of the inference, from 1
+        input_name: what its input is
+        layer: empty where it is none
+        target: `cpu` or an accelerator
+        function: of the layer, in C
+        index: of the operator in the model file; -1: none
+        tensor: the one that is wrong; empty for a fault
+        element: indices of the first wrong element
+        got: that element; NaN and infinities as strings
+        wanted: what it has to be
+        wrong: that differ
+        elements: of the tensor
+        cause: where it comes from
+        test: that shows it; None where none was written
     """
 
-    kind: Kind | str
+    kind: str
     where: str
-    input: int
+    input: Count
     input_name: str
     layer: str = ""
     op: str = ""
@@ -44,27 +48,12 @@ class Finding:
     index: int = -1
     tensor: str = ""
     element: tuple[int, ...] = ()
-    got: float | None = None
-    wanted: float | None = None
-    wrong: int = 0
-    elements: int = 0
+    got: float | str | None = None
+    wanted: float | str | None = None
+    wrong: Annotated[Count, unit("elements")] = 0
+    elements: Annotated[Count, unit("elements")] = 0
     cause: Cause | None = None
     test: WrittenTest | None = None
-
-    def record(self) -> dict[str, Any]:
-        """Return the key ``found`` of ``covp.bisect/1``; NaN and infinities are strings."""
-        record = asdict(self)
-        for name in ("got", "wanted"):
-            value = record[name]
-            if value is not None:
-                record[name] = value + 0 if math.isfinite(value) else str(value)
-        test = self.test
-        record["test"] = test and {
-            "file": str(test.path),
-            "used": test.used,
-            "elements": test.elements,
-        }
-        return record
 
     @property
     def lines(self) -> list[str]:
@@ -105,17 +94,17 @@ class Finding:
         return lines + ([f"  {cause.note}"] if cause.note else [])
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """The result of `covp.testing.bisect.bisect`.
+class Verdict(msgspec.Struct, frozen=True, tag_field="schema", tag="covp.bisect/1"):
+    """The result of `covp.testing.bisect.bisect`, and the output of ``covp bisect --json``.
 
     Attributes:
-        model, platform, device, toolchain, accelerators: of the program.
-        against: what it was compared with.
-        layers: how many were compared.
-        inputs: for how many inputs.
-        finding: None where nothing differs.
-        seconds: host time.
+        device: as given to `--device`
+        toolchain: as given to `--toolchain`
+        against: what was compared with, such as `toolchain gcc`
+        layers: that are right in at least one inference
+        inputs: inferences that were compared
+        seconds: of the whole search
+        finding: the first layer that is wrong; None: nothing differs
     """
 
     model: str
@@ -124,18 +113,11 @@ class Verdict:
     toolchain: str
     accelerators: tuple[str, ...]
     against: str
-    layers: int
-    inputs: int
-    finding: Finding | None
-    seconds: float
-
-    def record(self) -> dict[str, Any]:
-        """Return the JSON document ``covp.bisect/1``."""
-        own = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "finding"}
-        found = None if self.finding is None else self.finding.record()
-        own["accelerators"] = list(self.accelerators)
-        return {"schema": "covp.bisect/1", **own, "found": found}
+    layers: Annotated[Count, unit("layers")]
+    inputs: Count
+    seconds: Seconds
+    finding: Finding | None = msgspec.field(name="found")
 
 
-def _shown(value: float | None) -> str:
+def _shown(value: float | str | None) -> str:
     return "?" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -24,7 +24,7 @@ class Spot:
 
     Attributes:
         function: its name.
-        source: "file.c:12"; empty where it is not known.
+        source: such as `file.c:12`; empty where it is not known.
         text: the line itself; empty where it is not known.
     """
 
@@ -75,13 +75,13 @@ class Cause:
     """The store that made a tensor wrong.
 
     Attributes:
-        kind: "store": the core stored it at ``spot``; "accelerator": the model of ``accelerator``
-            did, ``spot`` is where it computes; "not written": nothing did, ``spot`` is the last
-            store to the tensor; "fault": the layer ended at ``spot``;
-            "unknown": the device does not show its stores.
+        kind: `store`: the core stored it at `spot`; `accelerator`: the model of `accelerator` did,
+            `spot` is where it computes; `not written`: nothing did, `spot` is the last store to
+            the tensor; `fault`: the layer ended at `spot`; `unknown`: the device does not show its
+            stores.
         spot: function and line; None where the device does not show its stores.
         made: without optimization, where the wrong value was computed that is only passed on and
-            stored afterwards; None where that is ``spot`` itself or not known.
+            stored afterwards; None where that is `spot` itself or not known.
         other: in two builds, the function and line that the other one executes instead.
         call_stack: active functions as "function (file.c:12)", innermost first.
         accelerator: its name in the program; empty: none.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from covp.base.document import Count, unit
 from covp.chip.platform_file import load_platform, platform_names, read_platform
 from covp.codegen.program import AcceleratorInstance
 from covp.errors import CovpError, PlatformError
@@ -23,19 +23,23 @@ from covp.testing.bisect.walk import WrongLayer
 from covp.testing.verify.printed_test import spec_of
 
 
-@dataclass(frozen=True)
-class WrittenTest:
+class WrittenTest(msgspec.Struct, frozen=True):
     """A test on disk.
 
     Attributes:
-        path: of the pytest file; its C and data lie beside it.
-        used: elements of the layer's inputs that are not zero.
-        elements: of the inputs.
+        file: path of the pytest file; its C and data lie beside it
+        used: of the layer's inputs that are not zero
+        elements: of the inputs
     """
 
-    path: Path
-    used: int
-    elements: int
+    file: str
+    used: Annotated[Count, unit("elements")]
+    elements: Annotated[Count, unit("elements")]
+
+    @property
+    def path(self) -> Path:
+        """The pytest file."""
+        return Path(self.file)
 
 
 def write_test(small: Shrunk, folder: Path, platform: str | Path) -> WrittenTest:
@@ -69,7 +73,7 @@ def write_test(small: Shrunk, folder: Path, platform: str | Path) -> WrittenTest
     ]
     path = folder / f"test_{layer.function}.py"
     path.write_text(_text(small, list(files), where, units), encoding="utf-8")
-    return WrittenTest(path, small.used, small.elements)
+    return WrittenTest(str(path), small.used, small.elements)
 
 
 def _platform(given: str | Path, trial: WrongLayer, folder: Path) -> str:
