@@ -12,7 +12,7 @@ from covp.graph.ops.tiled_attention import TiledAttention
 
 
 def layer_key(op: Op) -> str:
-    """Return a hash of all that decides a kernel: kind, shapes, constants, quantization, rounding."""
+    """Return a hash of all that decides a kernel: kind, shapes, constants, how it rounds."""
     parts: list[str | bytes] = [op.kind, _attributes(op, layer_key)]
     for tensor in (*op.inputs, *op.outputs):
         parts += _tensor_parts(tensor)

@@ -133,7 +133,7 @@ def _arithmetic(kind: str, shape: dict[str, Any]) -> S[ConvCase]:
         {"output_scale": st.sampled_from([1.0, 0.3, 3.0])},
         {"extreme": True, "output_scale": st.sampled_from([1.0, 3.0])},
         {"largest": True, "zero_points": st.tuples(st.sampled_from([127, -128, 0]), _STORED)},
-        {"wide": True, "bias": True},
+        {"spread_multipliers": True, "bias": True},
         {  # shifts by little, where double rounding shows
             "weight_limit": st.integers(1, 3),
             "zeros": st.sampled_from([0.0, 0.6, 0.9]),

@@ -104,10 +104,10 @@ def _fully_connected(kind: str, draw: _Draw, seed: int) -> ConvCase:
 
 
 def _with_weights(draw: _Draw, seed: int) -> dict[str, Any]:
-    form = draw.one(("plain", "plain", "plain", "wide", "extreme", "largest"))
+    form = draw.one(("plain", "plain", "plain", "spread_multipliers", "extreme", "largest"))
     levels = draw.one(_LEVELS) if form == "plain" else ()
     return {
-        "bias": draw.one((True, True, False)) or form == "wide",
+        "bias": draw.one((True, True, False)) or form == "spread_multipliers",
         "activation": draw.one(_ACTIVATIONS),
         "zero_points": (draw.one(_ZEROS), draw.one(_ZEROS)),
         "output_scale": draw.one((1.0, 1.0, 0.05, 0.3, 3.0)),
