@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from covp.cli.output import print_table
-from covp.report.table import Table, numbers, texts
+from covp.report.table import Table, Value, numbers, texts
 from covp.report.text_table import fit
 
 from .conftest import Call
@@ -15,7 +15,7 @@ COLUMNS = [
     *texts("layer", "operator"),
     *numbers("instructions", "est. cycles of core and unit", "schedule"),
 ]
-ROWS = [
+ROWS: list[list[Value]] = [
     ["0", "DEPTHWISE_CONV_2D", 123_456_789, 987_654_321_012, "tile=4 unroll=2 packed=yes"],
     ["1", "ADD", 1, None, "a text of several words that says why the layer is where it is"],
 ]

@@ -174,7 +174,10 @@ def test_abs(holds: Any, scale: float) -> None:
 
 def test_factors_that_int16_products_cannot_have_are_refused() -> None:
     """They gave 0 where TFLM's form for sums of 64 bits would shift by a negative count."""
-    scales = [Quantization(np.float32([s]), np.int32([0])) for s in (1.0, 1.0, 2.0**-15)]
+    scales = [
+        Quantization(np.array([s], np.float32), np.array([0], np.int32))
+        for s in (1.0, 1.0, 2.0**-15)
+    ]
     shapes = ((1, 2, 3), (1, 3, 2), (1, 2, 2))
     first, second, out = (
         Tensor(name, shape, np.dtype(np.int16), scale)
