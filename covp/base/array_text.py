@@ -32,7 +32,7 @@ def array_text(array: NDArray[Any]) -> str:
 
 
 def _runs(flat: NDArray[Any]) -> str | None:
-    """Long arrays that have long runs of one number, as a sum of lists."""
+    """Return a long array with long runs of one number as a sum of lists; None for any other."""
     if flat.size <= _LONG:
         return None
     changed = (flat[1:] != flat[:-1]) | (np.signbit(flat[1:]) != np.signbit(flat[:-1]))
@@ -68,7 +68,7 @@ def _number(value: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """Any value as Python text, arrays by `array_text`, inside of containers too."""
+    """Return a value as Python source; arrays, nested ones included, by `array_text`."""
     if isinstance(value, np.ndarray):
         return array_text(value)
     if isinstance(value, np.generic):

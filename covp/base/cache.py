@@ -223,7 +223,7 @@ def _folder(path: Path) -> Path:
 
 
 def _whole(kind: str, name: str) -> tuple[Path, bytes] | None:
-    """Path and content of an entry that is what was stored: of the cache, or the one instead."""
+    """Return path and content of an intact entry, of the cache or of the folder in its place."""
     hold()
     for root in dict.fromkeys((cache_root(), _root())):
         path = f"{root}/{kind}/{name}"
@@ -263,7 +263,7 @@ def _without_links(path: str, flags: int) -> int:
 
 
 def _checksum(data: bytes) -> str:
-    """Against accidents, not attacks: a lookup is to cost no more than the disk."""
+    """Return a CRC and the size: cheap to check, against accidents and not against attacks."""
     return f"{zlib.crc32(data):08x} {len(data)}"
 
 

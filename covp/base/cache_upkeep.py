@@ -67,7 +67,7 @@ class _Item:
 
 
 def state() -> CacheState:
-    """Counted now; stale temporary files are removed before."""
+    """Measure the cache as it is now, after removing stale temporary files."""
     root = cache.cache_root()
     if _is_folder(root / PARTIAL):
         sweep(root / PARTIAL, again=True)
@@ -214,7 +214,7 @@ def _item(path: Path) -> list[_Item]:
 
 
 def _remove(item: _Item) -> int:
-    """Remove an item and its checksum; its bytes, or 0 where it has gone already."""
+    """Remove an item and its checksum; return its bytes, or 0 if it is already gone."""
     try:
         if item.path.is_dir() and not item.path.is_symlink():
             shutil.rmtree(item.path)

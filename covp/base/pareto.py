@@ -42,7 +42,7 @@ def _two(ordered: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _many(ordered: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Each point against the front so far."""
+    """Return which points no earlier one weakly dominates, for points in lexicographic order."""
     kept = np.empty_like(ordered)
     found = np.zeros(len(ordered), bool)
     count = 0

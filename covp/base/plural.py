@@ -2,7 +2,7 @@
 
 
 def pluralize(number: int, noun: str) -> str:
-    """Such as "1 layer" or "13 layers".
+    """Return a number with its noun, e.g. "1 layer" or "13 layers".
 
     Args:
         number: how many.

@@ -18,7 +18,7 @@ _WORDS = {
 
 
 def readable(error: msgspec.ValidationError | str, kind: Any) -> str:
-    """msgspec's "... - at `$.memory[0].size`" as "memory[0].size: ...", with what is allowed.
+    """Rewrite msgspec's "... - at `$.memory[0].size`" as "memory[0].size: ...", with what is valid.
 
     Args:
         error: of `msgspec.convert`, or its text.
@@ -45,7 +45,7 @@ def readable(error: msgspec.ValidationError | str, kind: Any) -> str:
 
 
 def _in_words(kinds: str) -> str:
-    """msgspec's "int | null"."""
+    """Return msgspec's "int | null" in words."""
     return " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | "))
 
 

@@ -20,7 +20,7 @@ _WORTH_A_LOOK = 32
 
 
 def exact_matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]:
-    """int32 product of integer matrices (m, k) and (k, n), wrapping as 32-bit adders do.
+    """Return the int32 product of integer matrices (m, k) and (k, n), wrapping as 32-bit adders do.
 
     Goes through BLAS in floats that hold every partial sum: below 2**24 in float32, else in
     float64. ``rows`` must be below 2**15 in magnitude, ``columns`` int8.
@@ -102,7 +102,7 @@ def requantize(
     low: int,
     high: int,
 ) -> NDArray[np.int8]:
-    """int8 from int32 sums as TFLite Micro does it; channels last where the factors are arrays.
+    """Scale int32 sums to int8 as TFLite Micro does; channels are last if the factors are arrays.
 
     Source: MultiplyByQuantizedMultiplier in tensorflow/lite/kernels/internal/common.h (double
     rounding), gemmlowp's fixedpoint.h.

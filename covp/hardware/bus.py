@@ -86,7 +86,7 @@ class Memory:
 
     @classmethod
     def of(cls, region: Region) -> Memory:
-        """Zeroed memory for a region; the host hands out its pages when they are touched.
+        """Allocate zeroed memory for a region; the host commits its pages on first access.
 
         A fork has a copy, as of all that a device consists of.
 
@@ -226,7 +226,7 @@ class Bus:
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """Accesses of a model that its hardware does not make: see `count`."""
+        """Hide accesses that the hardware itself does not make from observers; see `count`."""
         before, self._is_counted = self._is_counted, False
         try:
             yield

@@ -193,7 +193,7 @@ class Clock:
         return first
 
     def run_due(self) -> bool:
-        """Fire all that is due, in the order of time; return whether there was anything."""
+        """Run everything that is due, in order of time; return whether anything was."""
         fired = self._outside.has_posted
         if fired:
             self._outside.run_posted()
@@ -284,7 +284,7 @@ class Clock:
         return self._outside.has_posted
 
     def wait_outside(self, is_over: Callable[[], bool], deadline: float) -> None:
-        """Block the host until input comes or ``is_over``; ``deadline`` is of `time.monotonic`."""
+        """Block the host until input comes, ``is_over`` or `time.monotonic` is at ``deadline``."""
         self._outside.wait(is_over, deadline)
 
     def wake(self) -> None:
@@ -298,7 +298,7 @@ class Clock:
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> ClockState:
-        """Events, participants' wishes and the time skipped; `now` is the cores' own."""
+        """Return the events, the participants' wishes and the skipped time, but not `now`."""
         return ClockState(
             self.skipped,
             tuple((event, event.cancelled) for event in self._events),

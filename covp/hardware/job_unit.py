@@ -170,7 +170,7 @@ class JobUnit(Peripheral):
         self.begun = 0
 
     def start(self, _: int) -> None:
-        """CTRL.START. Raises AcceleratorError for a job of cycles outside of 0 to 2**48."""
+        """Start a job (CTRL.START); raise AcceleratorError unless it takes 0 to 2**48 cycles."""
         self.clock.run_due()
         if self.get("STATUS", "BUSY"):
             self._reject("busy", "busy")

@@ -38,7 +38,7 @@ class OutsideSource(Owned):
         self._queue.post(fire)
 
     def close(self) -> None:
-        """No more input comes from here; a second call does nothing."""
+        """Announce that this source sends no more input; a second call does nothing."""
         self.is_open = False
         self._queue.remove(self)
 

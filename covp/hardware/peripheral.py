@@ -180,7 +180,7 @@ class Peripheral:
         return (inspect.getdoc(type(self)) or "").partition("\n")[0]
 
     def attach(self, name: str, bus: Bus, clock: Clock) -> None:
-        """Called by the device with the model's name, its ``bus`` and the ``clock``.
+        """Connect the model to the device under its ``name``, with its ``bus`` and the ``clock``.
 
         A model that has more to set up overrides it.
         """

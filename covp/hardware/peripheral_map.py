@@ -76,14 +76,14 @@ class PeripheralMap:
         return base, peripheral
 
     def find(self, address: int) -> tuple[int, Peripheral] | None:
-        """Base address and model of the peripheral that has an address; None: there is none."""
+        """Return base address and model of the peripheral at an address, or None without one."""
         for base, peripheral in self.on_page(address & -PAGE):
             if base <= address < base + peripheral.size:
                 return base, peripheral
         return None
 
     def on_page(self, page: int) -> Sequence[tuple[int, Peripheral]]:
-        """Base address and model of the peripherals in the page that starts at an address."""
+        """Return base address and model of each peripheral in the page that starts at ``page``."""
         return self._pages.get(page, ())
 
     def reset(self) -> None:
@@ -116,7 +116,7 @@ class PeripheralMap:
 
 
 def pages(base: int, size: int) -> range:
-    """First addresses of the pages that ``size`` bytes from ``base`` lie in."""
+    """Return the first address of each page that ``size`` bytes from ``base`` touch."""
     return range(base & -PAGE, base + size, PAGE)
 
 

@@ -42,7 +42,7 @@ class Recording:
         self._taken: list[tuple[int, ...]] = []
 
     def __deepcopy__(self, memo: object) -> Recording:
-        """Itself; a position in it is the model's own."""
+        """Return the recording itself: the position in it belongs to the model that plays it."""
         return self
 
     @property
@@ -52,7 +52,7 @@ class Recording:
         return 0 if first is None else len(first)
 
     def frame(self, number: int) -> tuple[int, ...] | None:
-        """Frame ``number``, from 0; None past the end.
+        """Return frame ``number``, counted from 0, or None past the end.
 
         Raises:
             AcceleratorError: a value is not a number of 16 bits, or a frame has other channels.

@@ -12,7 +12,7 @@ from covp.errors import AcceleratorError
 
 
 def read_wave(path: Path) -> tuple[NDArray[np.int16], int]:
-    """Samples, of shape (n, channels), and rate of a wave file of 16 bits.
+    """Return the samples, of shape (n,) or (n, 2), and the rate of a 16-bit wave file.
 
     Raises:
         AcceleratorError: it cannot be read, or is of another kind.
