@@ -152,7 +152,7 @@ class Arithmetic:
         return Scaling(pairs[:, 0], pairs[:, 1], op.output.zero_point, clamp, factors)
 
     def finish(self, sums: Array, scaling: Scaling) -> Array:
-        """Sums, channels last, to stored units, not yet narrowed; sums of 32 bits wrap."""
+        """Scale sums, channels last, to stored units without narrowing; 32-bit sums wrap."""
         pair = scaling.multiplier, scaling.shift
         if self.rule == "half even":
             assert scaling.factors is not None
@@ -169,7 +169,7 @@ INT8 = Arithmetic("int8", "int8", "int8", "tflm", _OWNERS["tflm"])
 
 
 def _rule(op: Op) -> Rule:
-    """TFLM sums in 64 bits where an int16 layer's bias has them, or where it has none.
+    """Return the rounding rule: TFLM's int16 sums have 64 bits if the bias has, or is missing.
 
     Sources: micro/kernels/conv.cc, depthwise_conv.cc, fully_connected.cc, batch_matmul.cc.
     """

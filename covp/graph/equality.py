@@ -12,7 +12,7 @@ FLOAT_TOLERANCE = 1e-5
 
 
 def differences(got: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.intp]:
-    """Flat indices of the elements that are not as expected; every index for another shape or type.
+    """Return flat indices of unequal elements; every index if shapes or types differ.
 
     Integers are equal bit for bit. Floats may differ by `FLOAT_TOLERANCE` of the largest finite
     expected magnitude; an infinity equals itself alone, a NaN equals any NaN.

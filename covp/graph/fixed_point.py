@@ -31,13 +31,13 @@ MINUS_32_OVER_17 = -1010580540
 
 
 def saturating_shift_left(raw: ArrayLike, bits: int | Raw, width: int = 32) -> Raw:
-    """raw * 2**bits, saturated: SaturatingRoundingMultiplyByPOT."""
+    """Return raw * 2**bits, saturated: SaturatingRoundingMultiplyByPOT."""
     most = (1 << (width - 1)) - 1
     return np.asarray(np.clip(np.asarray(raw, np.int64) << bits, -most - 1, most))
 
 
 def _product(a: ArrayLike, b: ArrayLike, width: int) -> Raw:
-    """SaturatingRoundingDoublingHighMul of either width."""
+    """Return SaturatingRoundingDoublingHighMul of values of 16 or 32 bits."""
     if width == 32:
         return rounding_doubling_high_mul(a, b)
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)
@@ -50,7 +50,7 @@ def constant(raw: int, width: int) -> int:
 
 
 def exp_on_negative_values(raw: ArrayLike, integer_bits: int, width: int = 32) -> Raw:
-    """exp(a) for a <= 0; the result has 0 integer bits. What is below -32 gives 0."""
+    """Return exp(a) for a <= 0 with 0 integer bits; a below -32 gives 0."""
     a = np.asarray(raw, np.int64)
     fraction_bits = width - 1 - integer_bits
     quarter = 1 << (fraction_bits - 2)
@@ -68,12 +68,12 @@ def exp_on_negative_values(raw: ArrayLike, integer_bits: int, width: int = 32) -
 
 
 def least_exponent(integer_bits: int, width: int) -> int:
-    """-32, which the factors of exp end at; below what ``width`` bits hold up to 5 integer bits."""
+    """Return -32 as a raw value, exp's least argument; with up to 5 integer bits none is less."""
     return -32 << (width - 1 - integer_bits)
 
 
 def _exp_between_minus_quarter_and_0(a: Raw, width: int) -> Raw:
-    """Taylor's series around -1/8."""
+    """Return exp(a) for a in [-1/4, 0): the Taylor series around -1/8."""
     x = a + (1 << (width - 4))
     x2 = _product(x, x, width)
     x3 = _product(x2, x, width)
@@ -87,7 +87,7 @@ def _exp_between_minus_quarter_and_0(a: Raw, width: int) -> Raw:
 
 
 def _half_reciprocal(raw: Raw, width: int) -> Raw:
-    """2 / (1 + a) for a in [0, 1], with 2 integer bits: three Newton-Raphson steps."""
+    """Return 2 / (1 + a) for a in [0, 1], with 2 integer bits: three Newton-Raphson steps."""
     # RoundingHalfSum of what is not negative
     half_denominator = (raw + (1 << (width - 1))) >> 1
     slope = constant(MINUS_32_OVER_17, width)
@@ -99,12 +99,12 @@ def _half_reciprocal(raw: Raw, width: int) -> Raw:
 
 
 def one_over_one_plus_x(raw: ArrayLike, width: int = 32) -> Raw:
-    """1 / (1 + a) for a in [0, 1], 0 integer bits on both sides."""
+    """Return 1 / (1 + a) for a in [0, 1]; argument and result have 0 integer bits."""
     return saturating_shift_left(_half_reciprocal(np.asarray(raw, np.int64), width), 1, width)
 
 
 def logistic(raw: ArrayLike, integer_bits: int, width: int = 32) -> Raw:
-    """1 / (1 + exp(-a)); the result has 0 integer bits."""
+    """Return 1 / (1 + exp(-a)) with 0 integer bits."""
     a = np.asarray(raw, np.int64)
     exponential = exp_on_negative_values(-np.abs(a), integer_bits, width)
     positive = one_over_one_plus_x(exponential, width)
@@ -113,7 +113,7 @@ def logistic(raw: ArrayLike, integer_bits: int, width: int = 32) -> Raw:
 
 
 def tanh(raw: ArrayLike, integer_bits: int, width: int = 32) -> Raw:
-    """tanh(a); the result has 0 integer bits."""
+    """Return tanh(a) with 0 integer bits."""
     a = np.asarray(raw, np.int64)
     # doubling the argument is one integer bit more on the same raw value
     exponential = exp_on_negative_values(-np.abs(a), integer_bits + 1, width)
@@ -129,19 +129,19 @@ def input_radius(integer_bits: int, left_shift: int) -> int:
 
 
 def _bits(x: Raw) -> Raw:
-    """Bits of each whole number that is not negative."""
+    """Return the bit length of each non-negative integer."""
     return np.asarray(np.vectorize(int.bit_length, otypes=[np.int64])(x))
 
 
 def reciprocal(x: ArrayLike) -> tuple[Raw, Raw]:
-    """1 / x for whole numbers above 0, as (raw, bits): raw / 2**31 / 2**bits: GetReciprocal."""
+    """Return 1 / x of positive integers as (raw, bits), raw / 2**31 / 2**bits: GetReciprocal."""
     value = np.asarray(x, np.int64)
     headroom = 32 - _bits(value)
     return one_over_one_plus_x((value << headroom) - (1 << 31)), 31 - headroom
 
 
 def inverse_root(x: ArrayLike) -> tuple[Raw, Raw]:
-    """1 / sqrt(x) for whole numbers, as (multiplier, shift to the left).
+    """Return 1 / sqrt(x) of integers as (multiplier, left shift).
 
     GetInvSqrtQuantizedMultiplierExp: five Newton-Raphson steps; 0 counts as 1.
     """

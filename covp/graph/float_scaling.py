@@ -16,7 +16,7 @@ FAR = 1 << 20
 
 
 def rescale(sums: ArrayLike, factor: ArrayLike) -> NDArray[np.int64]:
-    """float32(sum) * factor, rounded half to even: the output before zero point and clamp.
+    """Return float32(sum) * factor, rounded half to even: the output before zero point and clamp.
 
     Args:
         sums: int32 values.
@@ -30,7 +30,7 @@ def rescale(sums: ArrayLike, factor: ArrayLike) -> NDArray[np.int64]:
 def requantization_factor(
     source: ArrayLike, weights: ArrayLike, result: ArrayLike
 ) -> NDArray[np.float32]:
-    """(source scale * weight scale) / output scale, each step in float32; infinite beyond it.
+    """Return (source scale * weight scale) / output scale in float32 steps; overflow gives inf.
 
     Source: QLinearConv::ComputeOutputScale, QLinearMatMul and QGemm of onnxruntime.
     """
@@ -42,7 +42,7 @@ def requantization_factor(
 def quantize(
     values: ArrayLike, scale: float, zero_point: int, dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """QuantizeLinear: value / scale in float32, half to even, zero point, saturated.
+    """Compute QuantizeLinear: value / scale in float32, half to even, zero point, saturated.
 
     A NaN becomes the least value, as the conversion of an x86 processor does.
     """
@@ -55,18 +55,18 @@ def quantize(
 
 
 def dequantize(stored: ArrayLike, scale: float, zero_point: int) -> NDArray[np.float32]:
-    """DequantizeLinear: float32(stored - zero point) * scale."""
+    """Compute DequantizeLinear: float32(stored - zero point) * scale."""
     centred = np.asarray(stored).astype(np.int64) - zero_point
     return np.asarray(centred.astype(np.float32) * np.float32(scale))
 
 
 def multiply_add(values: ArrayLike, factor: np.float32, addend: ArrayLike) -> NDArray[np.float32]:
-    """values * factor + addend with one rounding, for small integers: the product is exact."""
+    """Return values * factor + addend, rounded once; exact products need small integers."""
     product = np.asarray(values, np.float64) * np.float64(factor)
     return np.asarray((product + np.asarray(addend, np.float64)).astype(np.float32))
 
 
 def saturate(levels: ArrayLike, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """float32 levels, zero point included, half to even and saturated."""
+    """Round float32 levels, zero point included, half to even and saturate them to ``dtype``."""
     info = np.iinfo(dtype)
     return np.asarray(np.rint(np.clip(levels, info.min, info.max)).astype(dtype))

@@ -297,7 +297,7 @@ class Graph:
         return tensor in self.results
 
     def tensors(self) -> Iterator[Tensor]:
-        """Every tensor once: inputs and states first, then in the order of the operators."""
+        """Yield every tensor once: inputs and states first, then in the order of the operators."""
         seen: set[int] = set()
 
         def fresh(tensors: Iterable[Tensor | None]) -> Iterator[Tensor]:

@@ -42,7 +42,7 @@ class Node:
     """A node of a pattern. Made by `wildcard`, `constant`, `optional`, `op` and `conv2d`."""
 
     def __or__(self, other: Node) -> Node:
-        """Either this node or the other; the first that matches counts."""
+        """Return a pattern of either node; the first one that matches counts."""
         return _Alternatives((*self.options(), *other.options()))
 
     def options(self) -> tuple[Node, ...]:
@@ -163,17 +163,17 @@ def _feeds_only(graph: Graph, producer: Op, ops: Sequence[Op]) -> bool:
 
 
 def wildcard(name: str = "", predicate: Callable[[Tensor], bool] | None = None) -> Node:
-    """Any tensor. ``name`` puts it into `Match.bindings`; ``predicate`` may reject it."""
+    """Return a node for any tensor that ``predicate`` accepts, bound to ``name`` in the match."""
     return _Leaf(name, None, predicate)
 
 
 def constant(name: str = "", predicate: Callable[[Tensor], bool] | None = None) -> Node:
-    """Return a tensor known at compile time; ``name`` and ``predicate`` as in `wildcard`."""
+    """Return a node for a compile-time constant; ``name`` and ``predicate`` as in `wildcard`."""
     return _Leaf(name, True, predicate)
 
 
 def optional(name: str = "", predicate: Callable[[Tensor], bool] | None = None) -> Node:
-    """Return a constant, or nothing where the operator's input is left out (a layer without bias).
+    """Return a node for a constant or an input that is left out (a layer without bias).
 
     ``name`` and ``predicate`` as in `wildcard`.
     """
@@ -181,7 +181,7 @@ def optional(name: str = "", predicate: Callable[[Tensor], bool] | None = None) 
 
 
 def op(kind: str, *inputs: Node, predicate: Callable[[Op], bool] | None = None) -> Node:
-    """Return an operator.
+    """Return a node for an operator.
 
     Args:
         kind: TFLite's builtin name, e.g. "ADD".
@@ -199,7 +199,7 @@ def conv2d(
     *,
     predicate: Callable[[Op], bool] | None = None,
 ) -> Node:
-    """CONV_2D with patterns of its operands; without ``bias`` given, it may have one or not.
+    """Return a node for CONV_2D; without ``bias`` it matches layers with and without one.
 
     Args:
         input, weights, bias: patterns of the operands.
@@ -248,7 +248,7 @@ class Pattern:
         return next(self._matches(graph, root), None)
 
     def matches(self, graph: Graph, root: Op) -> list[Match]:
-        """Every way to lay the pattern over the graph with ``root`` as the last operator.
+        """Return every match of the pattern in the graph with ``root`` as the last operator.
 
         The one of `match` comes first.
 

@@ -48,7 +48,7 @@ MOST_SHIFT = 30
 
 
 def rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
-    """round(a * b / 2**31), ties up, saturated: gemmlowp's SaturatingRoundingDoublingHighMul."""
+    """Return round(a * b / 2**31), ties up: gemmlowp's SaturatingRoundingDoublingHighMul."""
     product = np.asarray(np.asarray(a, np.int64) * np.asarray(b, np.int64))
     product += 1 << 30
     product >>= 31
@@ -56,7 +56,7 @@ def rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
 
 
 def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int64]:
-    """round(x / 2**exponent), ties away from zero: gemmlowp's RoundingDivideByPOT."""
+    """Return round(x / 2**exponent), ties away from zero: gemmlowp's RoundingDivideByPOT."""
     value = np.asarray(x, np.int64)
     shift = np.asarray(exponent, np.int64)
     half = np.left_shift(1, shift, dtype=np.int64) >> 1
@@ -71,7 +71,7 @@ def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int6
 def multiply_by_quantized_multiplier(
     x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike
 ) -> NDArray[np.int64]:
-    """x * multiplier / 2**31 * 2**shift with TFLM's two roundings.
+    """Return x * multiplier / 2**31 * 2**shift with TFLM's two roundings.
 
     Args:
         x: int32 values; a left shift wraps to 32 bits, as the C code does on every target in use.
@@ -89,7 +89,7 @@ def multiply_by_quantized_multiplier(
 def multiply_by_reduced_multiplier(
     x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike
 ) -> NDArray[np.int64]:
-    """x * multiplier / 2**31 * 2**shift for 64-bit x, with 16 bits of the multiplier.
+    """Return x * multiplier / 2**31 * 2**shift for 64-bit x and 16 bits of the multiplier.
 
     Source: MultiplyByQuantizedMultiplier(int64_t, ...), tensorflow/lite/kernels/internal/common.cc:
     one rounding, ties up; the result wraps to 32 bits.

@@ -38,7 +38,7 @@ class Probed(Shaped, Protocol):
 def random_inputs(
     tensors: Iterable[Shaped], seed: int, readers: Sequence[Op] = ()
 ) -> list[NDArray[Any]]:
-    """One array per tensor: integers uniform over their whole range, floats standard normal.
+    """Return an array per tensor: integers uniform over their range, floats standard normal.
 
     Integers that have a meaning for an operator, such as indices, lengths and axes, are drawn among
     those that it takes (`OpDefinition.domains`).

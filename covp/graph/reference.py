@@ -66,7 +66,7 @@ def run_reference(
 def run_all(
     graph: Graph, inputs: Sequence[Array], states: Mapping[str, Array] = _FROM_THE_START
 ) -> dict[str, Array]:
-    """Every computed tensor by name; the inputs, constants and states included.
+    """Return every tensor's value by name: computed ones, inputs, constants and states.
 
     Args:
         inputs, states: as for `run_reference`.
@@ -93,7 +93,7 @@ def states_after(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """BLAS in one thread: more cost several times what they bring for matrices of this size."""
+    """Limit BLAS to one thread: for matrices of this size more threads cost more than they save."""
     limited: AbstractContextManager[object] = _blas().limit(limits=1, user_api="blas")
     return limited
 
@@ -110,7 +110,7 @@ def run_changed_graph(
     known: Mapping[str, Array],
     states: Mapping[str, Array] = _FROM_THE_START,
 ) -> dict[str, Array]:
-    """`run_all` of a graph that passes made of another one, without doing the same work again.
+    """Run a graph that passes made of another one as `run_all` does, reusing the known values.
 
     Operators of a kind without a definition, which graph passes of accelerators may bring, and all
     that need their results are left out, as far as the original graph does not have the tensor.
@@ -150,7 +150,7 @@ def _results(op: Op, given: Mapping[int, Array | None]) -> list[Array]:
 
 
 def _identity(op: Op) -> tuple[object, ...]:
-    """Equal for operators that compute the same from the same tensors."""
+    """Return a key that is equal for operators that compute the same from the same tensors."""
     tensors = (*op.inputs, *op.outputs)
     return (op.kind, id(op.attributes), *(id(tensor) for tensor in tensors))
 

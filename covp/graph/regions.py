@@ -50,7 +50,7 @@ class OperatorRegion:
         return frozenset(op.kind for op in self.ops) - _CARRIERS
 
     def run(self, values: Mapping[str, Array], wide: bool = False) -> dict[int, Array]:
-        """Every tensor that the region computes, by its id.
+        """Compute every tensor of the region; return them by id.
 
         Args:
             values: of the known tensors, by name.
@@ -198,7 +198,7 @@ def _form(tensor: Tensor | None, places: Mapping[int, str]) -> tuple[object, ...
 
 
 def _scales(quantization: Quantization | None) -> tuple[object, ...]:
-    """Equal for equal quantizations."""
+    """Return a key that is equal for equal quantizations."""
     if quantization is None:
         return ()
     of = quantization

@@ -139,13 +139,13 @@ def _difference(
     draws: list[dict[str, Array]],
     rules: Iterable[RoundingRule],
 ) -> Deviation | None:
-    """Without a rule, for the first values for which there is one."""
+    """Return the first deviation over the draws that no rounding rule explains, or None."""
     leaves = {tensor.name: tensor for each in (region, stated) for _, tensor in each.leaves}
     work = max(1, sum(map(_work, (region, stated))))
     count = max(FEWEST_DRAWS, WORK_OF_DRAWS // work)
     for number, values in enumerate(draws[:count]):
         for name in leaves.keys() - values.keys():
-            values[name] = _drawn(leaves[name], number)
+            values[name] = _draw(leaves[name], number)
         try:
             wanted = stated.run(values)[id(stated.target)]
         except _FAILURES:  # an index or a length that there is not
@@ -162,8 +162,8 @@ def _difference(
     return None
 
 
-def _drawn(tensor: Tensor, number: int) -> Array:
-    """Quantized values, of a part of the range or all of it; normal floats; 0, 1 for indices."""
+def _draw(tensor: Tensor, number: int) -> Array:
+    """Draw quantized values from all or part of the range, normal floats, or 0 and 1 as indices."""
     rng = np.random.default_rng([number, zlib.crc32(tensor.name.encode())])
     if tensor.dtype.kind == "f":
         return rng.standard_normal(tensor.shape).astype(tensor.dtype)

@@ -112,7 +112,7 @@ class RoundingRule:
 
 
 def _sum_of_bytes(op: Op, inputs: Sequence[Array]) -> Array:
-    """SUM of int8 as if the bytes of input and output were uint8; zero points stay signed."""
+    """Compute SUM of int8 as if input and output bytes were uint8; zero points stay signed."""
     source, out = op.input(0), op.output
     total = inputs[0].view(np.uint8).sum(axis=op.attributes.axes, dtype=np.int64).reshape(out.shape)
     total -= source.zero_point * (source.size // out.size)
@@ -131,7 +131,7 @@ def _steps(tensor: Tensor) -> Array:
 
 
 def _cast_to_32_bits(op: Op, inputs: Sequence[Array]) -> Array:
-    """FULLY_CONNECTED of int16 whose scaled sums are cast as this machine casts doubles."""
+    """Compute int16 FULLY_CONNECTED, casting scaled sums to int32 as this machine casts doubles."""
     x, weights, *bias = (np.asarray(values, np.float64) for values in inputs)
     sums = x.reshape(-1, weights.shape[1]) @ weights.T + sum(bias)
     steps = [_steps(tensor) for tensor in (op.input(0), op.input(1), op.output)]

@@ -174,7 +174,7 @@ def _fully_connected(op: Op) -> QuantizedConv2D:
 
 
 def _with_axes(op: Op) -> QuantizedConv2D:
-    """CONV_ND and TRANSPOSE_CONV of images: the geometry stays with their attributes."""
+    """Return the problem of a CONV_ND or TRANSPOSE_CONV of images; attributes keep the geometry."""
     weights = _weights(op)
     if weights.ndim != 4:
         raise ModelError(f"{op.name}: {op.kind} of int8 with {weights.ndim - 2} axes; only 2")
@@ -207,7 +207,7 @@ _RESOLVERS = {
 
 
 def _weights(op: Op) -> NDArray[Any]:
-    """Less their zero point, as int8 if that is possible."""
+    """Return the weights minus their zero point, as int8 if they fit."""
     tensor = op.input(1)
     if tensor.data is None or tensor.dtype != np.int8:
         raise ModelError(f"{op.name}: weights {tensor.name} must be constant int8")
@@ -287,7 +287,7 @@ def _bias(op: Op, channels: int, dtype: SumType) -> NDArray[Any]:
 
 
 def _factors(op: Op, channels: int) -> tuple[list[tuple[int, int]], NDArray[np.float32]]:
-    """Per channel: input scale * weight scale / output scale, of TFLM and of onnxruntime.
+    """Return input scale * weight scale / output scale of each channel, for TFLM and onnxruntime.
 
     TFLM: in double as PopulateConvolutionQuantizationParams; FULLY_CONNECTED with one filter scale
     multiplies the two scales in single precision first (GetQuantizedConvolutionMultipler), and so

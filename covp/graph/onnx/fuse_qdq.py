@@ -156,7 +156,7 @@ def _conv(graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge) -> onn
 def _product(
     graph: ProtoGraph, node: onnx.NodeProto, result: QuantizedEdge, axis: int, alpha: float = 1.0
 ) -> tuple[QuantizedEdge, QuantizedEdge, str] | None:
-    """Input, weights and bias (empty: none) of a sum of products with integers; else None.
+    """Find input, weights and bias (empty: none) of a sum of integer products; else return None.
 
     Args:
         axis: of the weights, that outputs run along.

@@ -161,7 +161,7 @@ class Importer:
         return self.add("RESHAPE", source, shape=shape, quantization=source.quantization)
 
     def transpose(self, source: Tensor, permutation: Sequence[int]) -> Tensor:
-        """Output axis i is axis permutation[i] of the source; a reshape where nothing moves."""
+        """Make output axis i of source axis permutation[i]; a reshape if no elements move."""
         order = tuple(permutation)
         if sorted(order) != list(range(len(source.shape))):
             raise ModelError(f"permutation {order} does not fit the shape {source.shape}")

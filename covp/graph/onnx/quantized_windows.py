@@ -83,7 +83,7 @@ def _pair(values: list[int]) -> Pair:
 
 
 def to_image(importer: Importer, tensor: Tensor) -> Tensor:
-    """(N, C, W) or (N, C, H, W) to (N, H, W, C)."""
+    """Convert (N, C, W) or (N, C, H, W) to (N, H, W, C)."""
     if len(tensor.shape) == 3:
         moved = importer.transpose(tensor, (0, 2, 1))
         batch, width, channels = moved.shape
@@ -94,7 +94,7 @@ def to_image(importer: Importer, tensor: Tensor) -> Tensor:
 
 
 def from_image(importer: Importer, image: Tensor, rank: int) -> Tensor:
-    """(N, H, W, C) back to the layout of ONNX with this many dimensions."""
+    """Convert (N, H, W, C) back to the ONNX layout with ``rank`` dimensions."""
     batch, height, width, channels = image.shape
     if height == width == 1:
         return importer.reshape(image, (batch, channels, *(1,) * (rank - 2)))
@@ -105,7 +105,7 @@ def from_image(importer: Importer, image: Tensor, rank: int) -> Tensor:
 
 
 def filters(weights: NDArray[np.int16], groups: int, channels: int) -> NDArray[np.int16]:
-    """(O, I, H, W) of a convolution to OHWI, or to 1HWO where each channel is its own group.
+    """Convert weights (O, I, H, W) to OHWI, or to 1HWO if each channel is its own group.
 
     Other groups become one convolution with zeros.
     """

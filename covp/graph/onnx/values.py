@@ -30,7 +30,7 @@ _NIBBLES: dict[int, np.dtype[Any]] = {
 
 
 def bits_of(tensor: onnx.TensorProto) -> int | None:
-    """4 for constants of four bits, which `array_of` widens."""
+    """Return 4 for a 4-bit constant, which `array_of` widens, else None."""
     return 4 if tensor.data_type in _NIBBLES else None
 
 

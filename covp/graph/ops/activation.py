@@ -56,7 +56,7 @@ def _saturating_function(op: Op, centred: Array) -> NDArray[np.int8]:
 
 
 def _leaky(op: Op, centred: Array) -> Array:
-    """QuantizeLeakyRelu; the factors are computed in single precision.
+    """Compute QuantizeLeakyRelu; the factors are in single precision.
 
     A negative slope's product is that of the positive one, negated: ties round the other way.
     """
@@ -70,7 +70,7 @@ def _leaky(op: Op, centred: Array) -> Array:
 
 
 def leaky_factors(op: Op) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Multiplier and shift of LEAKY_RELU at and above the zero point, and of the slope's magnitude.
+    """Return LEAKY_RELU's multiplier and shift from the zero point up, and for |slope| below it.
 
     In single precision: micro/kernels/leaky_relu_common.cc.
     """
@@ -85,7 +85,7 @@ def rectifier_factor(op: Op) -> tuple[int, int]:
 
 
 def _clamp(op: Op, centred: Array) -> Array:
-    """RELU and RELU6: rescaled, then the clamp of a fused activation (ReluQuantized)."""
+    """Compute RELU and RELU6: rescale, then clamp as a fused activation does (ReluQuantized)."""
     out = op.output
     scaled = multiply_by_quantized_multiplier(centred, *rectifier_factor(op)) + out.zero_point
     limits = activation_range(op.kind.lower(), out.scale, out.zero_point, out.dtype)

@@ -44,7 +44,7 @@ def _arg_shape(op: Op) -> list[Shape]:
 
 
 def _arg_reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """Element by element from the first, as reference_ops::ArgMinMax: a NaN never wins."""
+    """Compare elements in order from the first, as reference_ops::ArgMinMax: a NaN never wins."""
     a, x = op.attributes, np.moveaxis(given(values, 0), op.attributes.axis, 0)
     best, index = x[0], np.zeros(x.shape[1:], op.output.dtype)
     with ieee():

@@ -59,7 +59,7 @@ class Extents:
 
     @staticmethod
     def of(op: Op) -> Extents:
-        """Raises ModelError where the inputs do not fit each other."""
+        """Return the extents. Raises ModelError: the inputs' shapes do not fit each other."""
         a: Attention = op.attributes
         q, k, v = (
             _split(op.input(position), heads)
@@ -236,7 +236,7 @@ def _reads(op: Op) -> list[IndexMap]:
 
 
 def _positional(op: Op) -> tuple[int, ...]:
-    """Scores are hidden by their position, which lengths shift: the map does not say how far."""
+    """Return the axes whose positions a mask depends on; lengths shift it, unknown to the map."""
     a: Attention = op.attributes
     if a.scores in (2, 3):
         return 2, 3

@@ -95,7 +95,7 @@ def _shift(op: Op, x: Array, y: Array) -> Array:
 
 
 def _right_shift(op: Op, x: Array, y: Array) -> Array:
-    """TFLite's: the amount is clamped to the type's bits."""
+    """Shift right as TFLite does: the amount is clamped to the type's bits."""
     return np.asarray(np.right_shift(x, np.clip(y, 0, x.dtype.itemsize * 8 - 1).astype(y.dtype)))
 
 

@@ -157,7 +157,7 @@ def _float_reference(op: Op, values: Sequence[Array | None]) -> Array:
 
 
 def _sums_inside(op: Op, x: Array, weights: Array) -> Array:
-    """Weights beside the image count for nothing, where 0 times infinity would not."""
+    """Sum over taps inside the image alone: a padded 0 times an infinite weight would be NaN."""
     a: Any = op.attributes
     kernel = (weights.shape[1], weights.shape[2])
     patches = _patches(_pad(x, a.padding), kernel, a.stride, a.dilation)

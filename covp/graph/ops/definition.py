@@ -133,7 +133,7 @@ def macs(graph: Graph) -> int:
 
 
 def ieee() -> np.errstate:
-    """Around arithmetic of floats: overflow, infinity and NaN are results, nothing to warn of."""
+    """Silence numpy's warnings: overflow, infinity and NaN are valid results with floats."""
     return np.errstate(all="ignore")
 
 

@@ -62,7 +62,7 @@ def _types(op: Op) -> None:
 
 
 def dequantize(tensor: Tensor, value: Array) -> Array:
-    """Real numbers in single precision."""
+    """Return real numbers in single precision."""
     if tensor.dtype == np.float32:
         return value
     centred = value.astype(np.float32) - np.float32(tensor.zero_point)

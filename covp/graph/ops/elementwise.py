@@ -89,7 +89,7 @@ def left_shift(op: Op) -> int:
 
 
 def _sum(op: Op, x: Array, y: Array) -> Array:
-    """AddElementwise and SubElementwise."""
+    """Compute AddElementwise or SubElementwise."""
     first, second, result = sum_factors(op)
     bits = left_shift(op)
     x = multiply_by_quantized_multiplier(x << bits, *first)
@@ -103,7 +103,7 @@ def product_factor(op: Op) -> Factor:
 
 
 def _product(op: Op, x: Array, y: Array) -> Array:
-    """MulElementwise."""
+    """Compute MulElementwise."""
     return multiply_by_quantized_multiplier(x * y, *product_factor(op))
 
 
@@ -111,7 +111,7 @@ _numbers = of_one_type("float32", "int8", "int32", *PLAIN_INTEGERS, data=None)
 
 
 def _types(op: Op) -> None:
-    """float32, plain integers of any size, quantized int8 and int16."""
+    """Check the types: float32, plain integers of any size, quantized int8, int16 or int32."""
     _numbers(op)
     if op.output.quantization is not None:
         check_type(op.output, "int8", "int16", "int32")

@@ -29,7 +29,7 @@ def offset_of(op: Op) -> int:
 
 
 def _clamp(op: Op, levels: Array) -> Array:
-    """Rounded and saturated, then the clamp of a fused activation."""
+    """Round and saturate levels, then clamp them as a fused activation does."""
     return _activate(op, saturate(levels, op.output.dtype))
 
 
@@ -40,7 +40,7 @@ def _activate(op: Op, stored: Array) -> Array:
 
 
 def elementwise(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """ADD, SUB and MUL of int8: QLinearAdd and QLinearMul.
+    """Compute ADD, SUB and MUL of int8 as QLinearAdd and QLinearMul do.
 
     Sources: core/mlas/lib/intrinsics/avx2/qladd_avx2.cpp (fused multiplications and additions),
     core/mlas/lib/qlmul.cpp.
@@ -65,7 +65,7 @@ def elementwise(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _in_float(op: Op, a: Array, b: Array) -> Array:
-    """DequantizeLinear twice, the operator, QuantizeLinear."""
+    """Compute DequantizeLinear of both operands, the operator, and QuantizeLinear."""
     x, y = (
         dequantize(stored, op.input(i).scale, op.input(i).zero_point)
         for i, stored in enumerate((a, b))
@@ -91,7 +91,7 @@ def _shift(levels: Array, offset: int) -> Array:
 
 
 def average_pool(op: Op, windows: Array, count: Array) -> Array:
-    """AVERAGE_POOL_2D of int8: QLinearAveragePool, which adds up in float32, row by row.
+    """Compute int8 AVERAGE_POOL_2D as QLinearAveragePool does: float32 sums, row by row.
 
     Sources: contrib_ops/cpu/quantization/qlinear_pool.cc; of an unfused one core/providers/cpu/nn/
     pool_functors.h from opset 19 on, before core/mlas/lib/pooling.cpp.
@@ -119,7 +119,7 @@ def _one_by_one(values: Array) -> Array:
 
 
 def softmax(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """SOFTMAX of int8: QLinearSoftmax, with a float32 table of exponentials and a float32 sum.
+    """Compute int8 SOFTMAX as QLinearSoftmax does: a float32 table of exponentials, a float32 sum.
 
     The share is a quotient in double precision. Source: contrib_ops/cpu/quantization/
     qlinear_softmax.cc of onnxruntime 1.32.
@@ -144,7 +144,7 @@ def softmax_steps(op: Op) -> np.float32:
 
 
 def exponentials(op: Op) -> Array:
-    """float32: exp of 0 ... 255 steps below the row's maximum, times a common factor."""
+    """Return exp of 0 ... 255 steps below the row's maximum, times a common factor, in float32."""
     scale, depth = np.float32(op.input(0).scale), op.input(0).shape[-1]
     largest = np.float32(np.finfo(np.float32).max / np.float32(depth))
     logarithm = np.float32(np.log(np.float64(largest)))

@@ -35,7 +35,7 @@ def check_int16(*tensors: Tensor) -> None:
 
 @cache
 def sigmoid_table() -> NDArray[np.uint16]:
-    """65536 / (1 + exp(-i / 24)) for i = 0 ... 255: TFLM's table of LOGISTIC and TANH.
+    """Return 65536 / (1 + exp(-i / 24)) for i = 0 ... 255: TFLM's table of LOGISTIC and TANH.
 
     Half of the error that linear interpolation makes in the middle of a step is taken from its
     left end; the last entry is the largest number.
@@ -73,14 +73,14 @@ def sigmoid_factor(op: Op) -> tuple[int, int]:
 
 
 def logistic(op: Op, x: Array) -> Array:
-    """LOGISTIC with an output scale of 2**-15."""
+    """Compute LOGISTIC with an output scale of 2**-15."""
     value, total = _interpolate_sigmoid(op, x, 9)
     result = np.where(value >= 0, total + 512, (1 << 25) - total + 511)
     return np.asarray((result >> 10).astype(np.int16))
 
 
 def tanh(op: Op, x: Array) -> Array:
-    """TANH with an output scale of 2**-15: 2 * sigmoid(2 * x) - 1."""
+    """Compute TANH with an output scale of 2**-15: 2 * sigmoid(2 * x) - 1."""
     value, total = _interpolate_sigmoid(op, x, 8)
     result = np.where(value >= 0, total - (1 << 23) + 128, (1 << 23) - total + 127)
     return np.asarray((result >> 8).astype(np.int16))
@@ -101,7 +101,7 @@ def _interpolate_sigmoid(op: Op, x: Array, bits: int) -> tuple[Array, Array]:
 
 
 def _lookup_table(function: Callable[[Array], Array], low: float, high: float) -> Array:
-    """513 samples of a function from ``low`` to ``high`` at 2**-15, for `lookup`.
+    """Return 513 samples of a function from ``low`` to ``high`` at 2**-15, for `lookup`.
 
     In single precision as LUTPopulateInt16: half of the interpolation's error in the middle of a
     step is taken from its left end.
@@ -121,20 +121,20 @@ def _lookup_table(function: Callable[[Array], Array], low: float, high: float) -
 
 
 def _round_half_away(x: Array) -> Array:
-    """Half away from zero."""
+    """Round half away from zero."""
     return np.asarray(np.trunc(x + np.copysign(np.float32(0.5), x)))
 
 
 @cache
 def exponential_table() -> Array:
-    """exp(x) for x from -10 to 0."""
+    """Return the table of exp(x) for x from -10 to 0."""
     scale = np.float32(10.0) / np.float32(65535)
     return _lookup_table(np.exp, float(scale * np.float32(MIN - MAX)), 0.0)
 
 
 @cache
 def reciprocal_table() -> Array:
-    """1 / (1 + x) for x from 0 to 1."""
+    """Return the table of 1 / (1 + x) for x from 0 to 1."""
     one, steps = np.float32(1), np.float32(65535)
     return _lookup_table(lambda x: one / (one + x), 0.0, float(one / steps * steps))
 
@@ -163,7 +163,7 @@ def softmax_factor(op: Op) -> tuple[int, int]:
 
 
 def softmax(op: Op, x: Array) -> Array:
-    """SOFTMAX with an output scale of 2**-15."""
+    """Compute SOFTMAX with an output scale of 2**-15."""
     wide = x.astype(np.int64)
     difference = wide - wide.max(axis=-1, keepdims=True)
     scaled = multiply_by_quantized_multiplier(difference, *softmax_factor(op))

@@ -146,7 +146,7 @@ def _scale(a: ResizeTaps, wanted: Array) -> float:
 
 
 def _places(a: ResizeTaps, scale: float, roi: Array | None) -> Array:
-    """x of each element of the output, by the coordinate transformation mode."""
+    """Map each output index to its input coordinate, by the coordinate transformation mode."""
     y, width = np.arange(a.size, dtype=np.float64), scale * a.extent
     if a.coordinates == "align_corners":
         return y * 0 if width == 1 else y * (a.extent - 1) / (width - 1)

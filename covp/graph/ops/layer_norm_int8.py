@@ -82,7 +82,7 @@ def _constant(tensor: Tensor) -> NDArray[Any]:
 
 
 def _root(value: int) -> int:
-    """floor(sqrt(value)) of 30 to 32 bits."""
+    """Return floor(sqrt(value)) of a value with 30 to 32 bits."""
     root = int(np.sqrt(float(value)))
     return root - (root * root > value)
 

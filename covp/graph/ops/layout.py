@@ -58,7 +58,7 @@ def _concatenation(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def rescaled_part(op: Op, position: int, x: Array) -> Array:
-    """Values of an input of a CONCATENATION in the output's quantization, as QUANTIZE does it."""
+    """Convert an input of a CONCATENATION to the output's quantization, as QUANTIZE does."""
     source, target = op.input(position), op.output
     if x.dtype != np.int8 or source.quantization is None or target.quantization is None:
         return x
@@ -234,7 +234,7 @@ def _identity_reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _any_type(op: Op) -> None:
-    """Bytes are copied, whatever they mean."""
+    """Accept every type: the bytes are copied whatever they mean."""
 
 
 OPS["IDENTITY"] = OpDefinition(

@@ -44,7 +44,7 @@ def product_multiplier(first: float, second: float, result: float) -> tuple[int,
 
 
 def matmul_factor(op: Op) -> tuple[int, int]:
-    """`product_multiplier` of an int8 or int16 BATCH_MATMUL."""
+    """Return the `product_multiplier` of an int8 or int16 BATCH_MATMUL."""
     return product_multiplier(op.input(0).scale, op.input(1).scale, op.output.scale)
 
 

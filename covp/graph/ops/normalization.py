@@ -62,14 +62,14 @@ class LocalResponse:
 
 
 def _rows(op: Op, x: Array) -> Array:
-    """(rows, values of a row) in double precision."""
+    """Reshape to (rows, values of a row) in double precision."""
     axis = op.attributes.axis
     rows = int(np.prod(x.shape[:axis], dtype=np.int64))
     return x.astype(np.float64).reshape(rows, -1)
 
 
 def _layer(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """Output, and the mean and the inverse deviation of each row where they are wanted."""
+    """Return the output and, if the operator has them, mean and inverse deviation of each row."""
     rows = _rows(op, given(values, 0))
     mean = rows.mean(axis=1, keepdims=True)
     inverse = 1 / np.sqrt(((rows - mean) ** 2).mean(axis=1, keepdims=True) + op.attributes.epsilon)
@@ -89,13 +89,13 @@ def _rms(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _l2(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """Squares are float32, which overflow and underflow."""
+    """Divide by the L2 norm; squares are float32, which may overflow and underflow."""
     x = given(values, 0)
     return [x / np.maximum(np.sqrt((x * x).sum(axis=-1, keepdims=True)), np.float32(L2_LEAST))]
 
 
 def _lp(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """Powers are float32, which overflow and underflow."""
+    """Divide by the Lp norm; powers are float32, which may overflow and underflow."""
     x = given(values, 0)
     sums = (np.abs(x) ** op.attributes.p).sum(axis=-1, keepdims=True)
     norm = sums if op.attributes.p == 1 else np.sqrt(sums)

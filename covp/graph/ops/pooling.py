@@ -26,7 +26,7 @@ def _shape(op: Op) -> list[Shape]:
 
 
 def _windows(op: Op, image: Array, outside: float) -> Array:
-    """(batch, out height, out width, filter height, filter width, channels)."""
+    """Return the windows: (batch, out height, out width, filter height, filter width, channels)."""
     a = op.attributes
     rows, columns = (a.padding.top, a.padding.bottom), (a.padding.left, a.padding.right)
     padded = np.pad(image, ((0, 0), rows, columns, (0, 0)), constant_values=outside)
@@ -43,7 +43,7 @@ def _clamp(op: Op, result: Array) -> list[Array]:
 
 
 def _average(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """Padding does not count; int8 rounds half away from zero, on stored values."""
+    """Compute averages that leave out padding; int8 rounds stored values half away from zero."""
     image = given(values, 0)
     count = _counts(op)
     if image.dtype == np.float32:

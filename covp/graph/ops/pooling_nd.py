@@ -84,7 +84,7 @@ def _shapes(op: Op) -> list[Shape]:
 
 
 def _inside(op: Op) -> Iterator[tuple[Extents, tuple[slice, ...], tuple[slice, ...]]]:
-    """Each tap with slices of the output and the image, batch and channels included."""
+    """Yield each tap with its slices of output and image, batch and channels included."""
     a = op.attributes
     before = tuple(pads[0] for pads in a.padding)
     space = op.input(0).shape[1:-1]
@@ -98,7 +98,7 @@ def _clamp(op: Op, values: Array) -> list[Array]:
 
 
 def lowest(dtype: np.dtype[Any]) -> float:
-    """No value of the type is less."""
+    """Return the least value of a type."""
     return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 

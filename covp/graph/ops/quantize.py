@@ -38,7 +38,7 @@ def _check_types(op: Op) -> None:
 
 
 def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """AffineQuantize for float (half away from zero), Requantize for integers."""
+    """Compute AffineQuantize of floats (half away from zero), Requantize of integers."""
     x, out = given(values, 0), op.output
     if x.dtype == np.float32:
         with ieee():
@@ -56,7 +56,7 @@ def _quantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _dequantize(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """(stored - zero point) * scale, the product in double as reference_ops::Dequantize."""
+    """Compute (stored - zero point) * scale in double precision, as reference_ops::Dequantize."""
     source = op.input(0)
     centred = given(values, 0).astype(np.int64) - source.zero_point
     with ieee():

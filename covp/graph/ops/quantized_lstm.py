@@ -197,7 +197,7 @@ def _clip16(values: Array) -> Array:
 
 
 def sigmoid_by_table(raw: Array) -> Array:
-    """sigmoid of Q3.12 in Q0.15: reference_integer_ops::Logistic of int16."""
+    """Return sigmoid of Q3.12 in Q0.15, as reference_integer_ops::Logistic of int16."""
     value = raw * 3
     index, fraction = np.abs(value) >> 9, np.abs(value) & 511
     result = _interpolate_sigmoid(index, fraction, 9, 0x7FFF << 10)
@@ -206,7 +206,7 @@ def sigmoid_by_table(raw: Array) -> Array:
 
 
 def tanh_by_table(raw: Array, power: int) -> Array:
-    """tanh of raw * 2**power in Q0.15: reference_integer_ops::Tanh of int16."""
+    """Return tanh(raw * 2**power) in Q0.15, as reference_integer_ops::Tanh of int16."""
     left = UNIT_BITS + power - 3
     value = raw * (3 << left) if left >= 0 else (raw * 3 + (1 << (-left - 1))) >> -left
     index, fraction = np.abs(value) >> 8, np.abs(value) & 255

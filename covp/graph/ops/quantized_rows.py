@@ -49,7 +49,7 @@ def check_squares(op: Op) -> None:
 
 
 def l2_normalization(op: Op, x: Array) -> Array:
-    """Each value times the inverse root of the row's squares."""
+    """Multiply each value by the inverse root of its row's sum of squares."""
     value = x.astype(np.int64) - op.input(0).zero_point
     multiplier, shift = inverse_root((value * value).sum(axis=-1, keepdims=True))
     scaled = multiply_by_quantized_multiplier(value, multiplier, shift + L2_BITS)
@@ -95,7 +95,7 @@ def log_softmax_factors(op: Op) -> LogSoftmaxFactors:
 
 
 def exponentials(op: Op) -> Array:
-    """exp of 0 ... 255 steps below the row's maximum with 12 integer bits, 0 where left out."""
+    """Return exp of 0 ... 255 steps below the maximum, 12 integer bits; 0 below ``least``."""
     k = log_softmax_factors(op)
     differences = -np.arange(256, dtype=np.int64)
     kept = differences >= k.least

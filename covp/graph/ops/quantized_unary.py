@@ -40,7 +40,7 @@ INTERPOLATED: dict[str, Function] = {}
 
 
 def _round_half_away(x: Array) -> Array:
-    """Half away from zero."""
+    """Round half away from zero."""
     wide = x.astype(np.float64)
     return np.asarray(np.trunc(wide + np.copysign(0.5, wide)).astype(_SINGLE))
 
@@ -103,7 +103,7 @@ def _real(op: Op, x: Array) -> Array:
 
 
 def _by_table(function: Callable[[Op, Array], Array]) -> Callable[[Op, Array], Array]:
-    """LUTPopulate of a function of float64 values."""
+    """Return a reference that rounds a float64 function as LUTPopulate does."""
 
     def compute(op: Op, x: Array) -> Array:
         result = function(op, _real(op, x).astype(np.float64)).astype(_SINGLE)
@@ -164,7 +164,7 @@ def _saturate(value: Array) -> Array:
 
 
 def _high_multiply(a: Array, b: Any) -> Array:
-    """gemmlowp's SaturatingRoundingDoublingHighMul of int16."""
+    """Compute gemmlowp's SaturatingRoundingDoublingHighMul of int16."""
     product = a * b
     nudge = np.where(product >= 0, 1 << 14, 1 - (1 << 14))
     return _saturate(np.trunc((product + nudge) / (1 << 15)).astype(np.int64))
@@ -200,7 +200,7 @@ def _hard_swish(op: Op, x: Array) -> Array:
 
 
 def _clamp(op: Op, x: Array) -> Array:
-    """RELU_N1_TO_1 and RELU_0_TO_1: rescaled, then the clamp."""
+    """Compute RELU_N1_TO_1 and RELU_0_TO_1: rescale, then clamp."""
     out = op.output
     factor = quantize_multiplier(op.input(0).scale / out.scale)
     centred = x.astype(np.int64) - op.input(0).zero_point

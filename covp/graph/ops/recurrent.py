@@ -173,8 +173,8 @@ class _Cell:
         self.wb, self.rb = np.split(part(BIAS, (2 * rows,)), 2)
         self.p = part(PEEPHOLES, (3 * self.a.hidden,)).reshape(3, -1)
 
-    def _f(self, which: int, sums: Array) -> Array:
-        """f (0) or g (1) of sums, clipped before."""
+    def _activate(self, which: int, sums: Array) -> Array:
+        """Apply f (0) or g (1) to sums, clipping them first."""
         if self.a.clip is not None:
             sums = np.clip(sums, -self.a.clip, self.a.clip)
         return _apply(self.functions[which], sums)
@@ -183,24 +183,24 @@ class _Cell:
         """Return the states after one step of time of all sequences."""
         of_x, of_h = x @ self.w.T + self.wb, h @ self.r.T + self.rb
         if self.kind == "RNN":
-            return self._f(0, of_x + of_h), c
+            return self._activate(0, of_x + of_h), c
         if self.kind == "GRU":
             return self._gru(of_x, of_h, h), c
         n = self.a.hidden
         i, o, f, g = (of_x + of_h)[:, :n], *np.split((of_x + of_h)[:, n:], 3, axis=1)
-        i = self._f(0, i + self.p[0] * c)
-        f = 1 - i if self.a.input_forget else self._f(0, f + self.p[2] * c)
-        c = f * c + i * self._f(1, g)
-        return self._f(0, o + self.p[1] * c) * _apply(self.functions[2], c), c
+        i = self._activate(0, i + self.p[0] * c)
+        f = 1 - i if self.a.input_forget else self._activate(0, f + self.p[2] * c)
+        c = f * c + i * self._activate(1, g)
+        return self._activate(0, o + self.p[1] * c) * _apply(self.functions[2], c), c
 
     def _gru(self, of_x: Array, of_h: Array, h: Array) -> Array:
         n = self.a.hidden
-        z, r = np.split(self._f(0, of_x[:, : 2 * n] + of_h[:, : 2 * n]), 2, axis=1)
+        z, r = np.split(self._activate(0, of_x[:, : 2 * n] + of_h[:, : 2 * n]), 2, axis=1)
         if self.a.linear_before_reset:
             hidden = r * of_h[:, 2 * n :]
         else:
             hidden = (r * h) @ self.r[2 * n :].T + self.rb[2 * n :]
-        return np.asarray((1 - z) * self._f(1, of_x[:, 2 * n :] + hidden) + z * h)
+        return np.asarray((1 - z) * self._activate(1, of_x[:, 2 * n :] + hidden) + z * h)
 
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:

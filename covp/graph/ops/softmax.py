@@ -26,7 +26,7 @@ SUM_BITS = 12
 
 
 def exponentials(op: Op) -> Array:
-    """exp(-d * scale * beta) for d = 0 ... 255 steps below the row's maximum.
+    """Return exp(-d * scale * beta) for d = 0 ... 255 steps below the row's maximum.
 
     int64 array of 256 values with 0 integer bits; differences that TFLM leaves out are 0.
     Source: PreprocessSoftmaxScaling and reference_ops::Softmax.

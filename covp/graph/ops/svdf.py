@@ -112,7 +112,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def _shift(state: Array, newest: Array) -> Array:
-    """(batch, filters, steps) without the oldest step and with a new one."""
+    """Drop the oldest step of (batch, filters, steps) and append the newest."""
     return np.concatenate([state[..., 1:], newest[..., None]], axis=2).astype(state.dtype)
 
 

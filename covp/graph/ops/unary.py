@@ -55,7 +55,7 @@ def _gelu(op: Op, x: Array) -> Array:
 
 
 def softplus(x: Array) -> Array:
-    """log(1 + exp(x)) without overflow."""
+    """Return log(1 + exp(x)) without overflow."""
     return np.asarray(np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))))
 
 

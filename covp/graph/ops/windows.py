@@ -77,7 +77,7 @@ Slices = tuple[slice, ...]
 def taps(
     kernel: Extents, moving: Shape, fixed: Shape, stride: Extents, dilation: Extents, pads: Extents
 ) -> Iterator[tuple[Extents, Slices, Slices]]:
-    """Each tap of a window: its place and the elements it brings together, on both sides.
+    """Yield each tap of a window with the slices that it pairs, of the moving and the fixed side.
 
     Element i of the moving side and i * stride + tap * dilation - pads of the fixed one belong
     together. A convolution moves over its input, so its output is the moving side.
@@ -98,7 +98,7 @@ def taps(
 
 
 def grouped_product(image: Array, weights: Array, groups: int) -> Array:
-    """(..., channels) by (outputs, channels / groups) to (..., outputs)."""
+    """Multiply (..., channels) by (outputs, channels / groups) per group, to (..., outputs)."""
     if groups == 1:
         return np.asarray(image @ weights.T)
     parts = image.reshape(*image.shape[:-1], groups, -1)

@@ -78,7 +78,7 @@ def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> G
 
 
 def graph_after(graph: Graph, name: str) -> Graph:
-    """A new graph as covp's passes leave it; the argument stays as it is.
+    """Return a new graph as covp's passes leave it; the argument is not modified.
 
     Args:
         graph: of a model.

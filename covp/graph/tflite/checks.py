@@ -61,7 +61,7 @@ def _check_activation(tensor: Tensor) -> None:
 
 
 def _check_fixed_output(op: Op) -> None:
-    """Some integer kernels write in one quantization only."""
+    """Raise ModelError if the kernel needs one output quantization and the model has another."""
     out = op.output
     fixed = _FIXED_OUTPUTS.get(out.dtype.name, {}).get(op.kind)
     scale = out.scale if fixed else 0.0
@@ -83,7 +83,7 @@ def _check_shapes(op: Op) -> None:
 
 
 def check_order(graph: Graph) -> None:
-    """Each operator reads what is an input, a constant or already computed, and writes new ones."""
+    """Raise ModelError if an operator reads an unknown tensor or writes one that is known."""
     for source in graph.inputs:
         if source.data is not None:
             raise ModelError(f"input {source.name} has values of its own; it can be no constant")

@@ -49,7 +49,7 @@ class TfliteFile:
             raise ModelError("has 0 subgraphs; convert the model again")
 
     def subgraph(self, index: int) -> Any:
-        """One of the subgraphs' tables."""
+        """Return the table of a subgraph. Raises IndexError: there is none of that index."""
         if not 0 <= index < self.subgraphs:
             raise IndexError(index)
         return self.model.Subgraphs(index)

@@ -271,7 +271,7 @@ def _converter(kind: str) -> tuple[str, Converter]:
 
 
 def _widen_weights(op: Op) -> int:
-    """Dynamic-range models: int8 weights under float activations become float32 constants.
+    """Convert a dynamic-range model's int8 weights of float layers to float32 constants.
 
     TFLM refuses such models; LiteRT quantizes the activations on the fly instead, so that its
     results differ by about 1 % of the range.

@@ -96,7 +96,7 @@ class SubgraphTensors:
         return Tensor(name, shape, dtype, scaled, self._data(raw, shape, dtype))
 
     def _nibbles(self, raw: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.int8]:
-        """int4, two in a byte, the first one in the lower half: UnpackDenseInt4IntoInt8."""
+        """Unpack int4 values, two a byte, the first in the lower half: UnpackDenseInt4IntoInt8."""
         content = self._file.content(raw.Buffer())
         if not content:
             raise ModelError(
@@ -149,7 +149,7 @@ def _quantization(raw: Any, name: str, shape: tuple[int, ...]) -> Quantization |
 
 
 def _unique(names: list[str]) -> list[str]:
-    """Reports and arenas tell tensors apart by name."""
+    """Make repeated names unique: reports and arenas tell tensors apart by name."""
     seen: set[str] = set()
     unique = []
     for index, name in enumerate(names):

@@ -52,7 +52,7 @@ def adapt(op: Op, unsigned: Container[int]) -> None:
 
 
 def keep_interface(graph: Graph, unsigned: Container[int]) -> None:
-    """QUANTIZE from uint8 at the graph's inputs and to uint8 at its outputs."""
+    """Insert QUANTIZE from uint8 at the graph's inputs and to uint8 at its outputs."""
     inputs, outputs = list(graph.inputs), list(graph.outputs)
     index = max((op.index for op in graph.ops), default=-1) + 1
     for position, tensor in enumerate(inputs):

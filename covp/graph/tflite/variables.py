@@ -64,7 +64,7 @@ class Variables:
         return {key: v.now for key, v in self._variables.items() if v.now is not None}
 
     def states(self) -> Iterator[State]:
-        """Each variable whose value of before is read; those never written are constants."""
+        """Yield a state per variable whose old value is read; make unwritten ones constants."""
         for key, variable in self._variables.items():
             before, after = variable.before, variable.now
             if before is None or after is None:

@@ -95,9 +95,9 @@ def fetch(
     progress: Callable[[str], None] | None = None,
     base_url: str | None = None,
 ) -> list[ZooModel]:
-    """Download official files into the cache; those already there are kept.
+    """Download official files into the cache, except those already there; return their models.
 
-    Models that have no official file are in the answer with the source "synthetic".
+    Models without an official file are returned with the source "synthetic".
 
     Args:
         wanted: names; all of them when empty.

@@ -25,7 +25,7 @@ _LEAST_POWER, _MOST_POWER = -15, -9
 
 
 def affine(low: float, high: float) -> Quantization | None:
-    """int8 over a range."""
+    """Return the int8 quantization that covers a range."""
     scale = np.float32(max(high - low, 1e-6) / 255)
     return quantization(scale, int(np.clip(round(-128 - low / float(scale)), -128, 127)))
 

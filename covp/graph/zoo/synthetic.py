@@ -24,7 +24,7 @@ _PLAIN = Elementwise()
 
 
 def rnnoise(net: RandomNetwork) -> Graph:
-    """Features and the three states to the bands' gains, voice activity and the new states."""
+    """Build RNNoise: features and three states to band gains, voice activity and new states."""
     features = net.input(1, 1, _FEATURES)
     states = [net.input(1, cells) for cells in (_VAD, _NOISE, _DENOISE)]
     one = net.builder.constant(np.array(1.0, np.float32))

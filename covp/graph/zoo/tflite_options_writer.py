@@ -47,7 +47,7 @@ def custom_options(op: Op) -> bytes | None:
 
 
 def _padding(op: Op, window: Pair) -> int:
-    """SAME or VALID, whichever gives the padding that the attributes state."""
+    """Return SAME or VALID, whichever gives the padding that the attributes state."""
     wanted: Padding = op.attributes.padding
     if not wanted.any:
         return int(tflite.Padding.VALID)
@@ -86,7 +86,7 @@ def _convolution(op: Op) -> Fields:
 
 
 def _bias_type(op: Op) -> Fields:
-    """int16 layers have sums of 64 bits in LiteRT unless the options say so, in TFLM the bias."""
+    """Return the option that makes LiteRT sum int16 layers with an int32 bias in 32 bits."""
     bias = op.inputs[2] if len(op.inputs) > 2 else None
     if op.input(0).dtype != np.int16 or bias is None or bias.dtype != np.int32:
         return {}

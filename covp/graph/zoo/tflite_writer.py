@@ -286,7 +286,7 @@ class _Writer:
         return self._table(kind, **fields | texts)
 
     def _intermediates(self, op: Op, tables: list[int]) -> int | None:
-        """LiteRT's int8 LSTM wants five more tensors, of which only the last's scale matters."""
+        """Write five tensors that LiteRT's int8 LSTM demands; only the last one's scale matters."""
         if op.kind != "UNIDIRECTIONAL_SEQUENCE_LSTM" or op.output.dtype == np.float32:
             return None
         first = len(tables)
@@ -306,7 +306,7 @@ def _content(data: NDArray[Any], bits: int | None) -> bytes:
 
 
 def _without_trailing_gaps(op: Op) -> list[Tensor | None]:
-    """LiteRT wants a missing bias left out, not marked as missing; of an LSTM's inputs all 24."""
+    """Drop missing inputs at the end, as LiteRT demands for a bias; an LSTM keeps all 24."""
     kept = list(op.inputs)
     while kept and kept[-1] is None and op.kind != "UNIDIRECTIONAL_SEQUENCE_LSTM":
         kept.pop()

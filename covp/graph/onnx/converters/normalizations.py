@@ -26,7 +26,7 @@ _KINDS = {
 def scale_and_shift(
     source: Tensor, scale: Tensor, bias: Tensor | None, importer: Importer
 ) -> Tensor:
-    """source * scale + bias, broadcast."""
+    """Add source * scale + bias, broadcast."""
     result = importer.add("MUL", source, scale, attributes=Elementwise())
     return result if bias is None else importer.add("ADD", result, bias, attributes=Elementwise())
 
@@ -153,7 +153,7 @@ def _batch(node: OnnxNode, importer: Importer) -> list[Tensor]:
 
 
 def _figures(source: Tensor, importer: Importer) -> tuple[Tensor, Tensor]:
-    """Mean and variance of each channel of a batch; channels are last."""
+    """Add the mean and variance of each channel of a batch; channels are last."""
     over = Mean(tuple(range(len(source.shape) - 1)), False)
     mean = importer.add("MEAN", source, attributes=over)
     distance = importer.add("SQUARED_DIFFERENCE", source, mean)

@@ -112,7 +112,7 @@ def _simple(node: OnnxNode, importer: Importer) -> Tensor:
 
 
 def _slope(source: Tensor, slope: Tensor, importer: Importer) -> Tensor:
-    """A slope per channel of old opsets: (C,) or (C, 1, 1) for NCHW both broadcast in new ones."""
+    """Reshape an old opset's slope per channel to (C, 1, 1); newer opsets broadcast it as it is."""
     if len(slope.shape) == 1 and len(source.shape) > 2 and slope.size == source.shape[1] > 1:
         last = source.shape[-1]
         if slope.size != last:

@@ -19,7 +19,7 @@ def _matmul(node: OnnxNode, importer: Importer) -> Tensor:
 
 
 def matmul(importer: Importer, first: Tensor, second: Tensor) -> Tensor:
-    """numpy.matmul: vectors are a row on the left and a column on the right."""
+    """Add numpy.matmul: a vector is a row on the left and a column on the right."""
     x = importer.reshape(first, (1, *first.shape)) if len(first.shape) == 1 else first
     y = importer.reshape(second, (*second.shape, 1)) if len(second.shape) == 1 else second
     result = _product(importer, x, y)
@@ -60,7 +60,7 @@ def _product(
     swap_y: bool = False,
     bias: Tensor | None = None,
 ) -> Tensor:
-    """x times y; a layer with weights where y is a constant matrix of floats."""
+    """Add x @ y: a layer with weights if y is a constant float matrix, else BATCH_MATMUL."""
     if y.data is None or len(y.shape) != 2 or y.dtype != np.float32:
         return importer.add("BATCH_MATMUL", x, y, attributes=BatchMatMul(swap_x, swap_y))
     if swap_x:

@@ -29,7 +29,7 @@ _EXACT = 1 << 24
 
 
 def quantize_by_definition(node: OnnxNode, importer: Importer) -> Tensor:
-    """QuantizeLinear: saturate(round(x / scale) + zero point)."""
+    """Convert QuantizeLinear: saturate(round(x / scale) + zero point)."""
     source, scale, point = node.input(0), node.input(1), node.optional(2)
     if source.dtype != np.float32:
         raise ModelError(f"QuantizeLinear of {source.dtype}; only float32 is supported")
@@ -44,7 +44,7 @@ def quantize_by_definition(node: OnnxNode, importer: Importer) -> Tensor:
 
 
 def dequantize_by_definition(node: OnnxNode, importer: Importer) -> Tensor:
-    """DequantizeLinear: (x - zero point) * scale."""
+    """Convert DequantizeLinear: (x - zero point) * scale."""
     source, scale, point = node.input(0), node.input(1), node.optional(2)
     if scale.dtype != np.float32:
         raise ModelError(f"DequantizeLinear to {scale.dtype}; only float32 is supported")
@@ -79,7 +79,7 @@ def _align(
 
 
 def _subtract_zero_point(importer: Importer, source: Tensor, point: Tensor | None) -> Tensor:
-    """int32 values less their zero points."""
+    """Add int32 values minus their zero points."""
     wide = importer.add("CAST", source, dtype=np.int32)
     if point is None or (point.data is not None and not point.data.any()):
         return wide
@@ -94,7 +94,7 @@ def _round(
     dtype: np.dtype[Any],
     limits: tuple[int, int] | None = None,
 ) -> Tensor:
-    """float32 levels half to even, with a zero point, saturated to limits or to the type's."""
+    """Round float32 levels half to even, add a zero point, saturate to limits or to ``dtype``."""
     info = np.iinfo(dtype)
     result = importer.add("ROUND", levels)
     if point is not None:
@@ -114,7 +114,7 @@ def _matmul_integer(node: OnnxNode, importer: Importer) -> Tensor:
 def _matmul_sums(
     importer: Importer, a: Tensor, a_zero: Tensor | None, b: Tensor, b_zero: Tensor | None
 ) -> Tensor:
-    """int32 sums of products; several zero points are of rows of the first matrix, or columns."""
+    """Add int32 sums of products; zero points may be per row of ``a`` and per column of ``b``."""
     if a_zero is not None and a_zero.size > 1 and len(a_zero.shape) == 1:
         a_zero = importer.reshape(a_zero, (a_zero.size, 1))
     return matmul(
@@ -132,7 +132,7 @@ def _conv_integer(node: OnnxNode, importer: Importer) -> Tensor:
 def _conv_sums(
     node: OnnxNode, importer: Importer, source: tuple[int, int], filters: tuple[int, int]
 ) -> Tensor:
-    """int32 sums of a convolution by float32's: positions of values and zero points.
+    """Add the int32 sums of a convolution, computed in float32, from the inputs at these positions.
 
     Raises:
         ModelError: sums might be larger than what float32 holds exactly.
@@ -156,7 +156,7 @@ def _conv_sums(
 
 
 def conv_by_definition(node: OnnxNode, importer: Importer) -> Tensor:
-    """QLinearConv with scales or weights that come at run time."""
+    """Convert a QLinearConv whose scales or weights come at run time."""
     sums = _conv_sums(node, importer, (0, 2), (3, 5))
     shape = (-1, *(1,) * (len(sums.shape) - 2))
     bias = node.optional(8)
@@ -170,7 +170,7 @@ def conv_by_definition(node: OnnxNode, importer: Importer) -> Tensor:
 
 
 def matmul_by_definition(node: OnnxNode, importer: Importer) -> Tensor:
-    """QLinearMatMul with scales or matrices that come at run time."""
+    """Convert a QLinearMatMul whose scales or matrices come at run time."""
     sums = _matmul_sums(importer, node.input(0), node.input(2), node.input(3), node.input(5))
     first = node.input(1)
     if first.size > 1 and len(first.shape) == 1:
@@ -181,7 +181,7 @@ def matmul_by_definition(node: OnnxNode, importer: Importer) -> Tensor:
 def _requantize(
     node: OnnxNode, importer: Importer, sums: Tensor, first: Tensor, second: Tensor
 ) -> Tensor:
-    """sums * (first scale * second scale / result scale), rounded, plus the zero point."""
+    """Add sums * (first scale * second scale / result scale), rounded, plus the zero point."""
     scale, zero = node.input(6), node.input(7)
     product = importer.add("MUL", first, second, attributes=Elementwise())
     factor = importer.add("DIV", product, scale)

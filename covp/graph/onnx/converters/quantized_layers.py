@@ -81,7 +81,7 @@ def _matmul(node: OnnxNode, importer: Importer) -> Tensor:
 
 
 def _matmul_at_run_time(node: OnnxNode, importer: Importer) -> Tensor:
-    """BATCH_MATMUL, where one constant scale and zero point belong to each matrix."""
+    """Add BATCH_MATMUL if scales and zero points are constant scalars, else the definition."""
     scales = (1, 2, 4, 5, 6, 7)
     known = all_constant(node, *scales) and all(node.input(i).size == 1 for i in scales)
     matrices = all(len(node.input(i).shape) > 1 for i in (0, 3))
@@ -129,7 +129,7 @@ def _product(
     by: ScaleAndZeroPoint,
     to: ScaleAndZeroPoint,
 ) -> Tensor:
-    """FULLY_CONNECTED with weights (outputs, depth)."""
+    """Add FULLY_CONNECTED with weights (outputs, depth)."""
     activation, limits = activation_of(node, to)
     result = importer.add(
         "FULLY_CONNECTED",

@@ -47,7 +47,7 @@ def _reduce(node: OnnxNode, importer: Importer) -> Tensor:
         )
     axes = stated_axes(node, 1)
     if not axes and node.get("noop_with_empty_axes", 0):
-        return _of_one_element(node, importer)
+        return _reduce_each_element(node, importer)
     chosen = reduced_axes(axes, rank)
     how = Mean(chosen, keep, nan_counts=True)
     return importer.add(kind, source, attributes=how, quantization=scaled)
@@ -65,8 +65,8 @@ def reduced_axes(axes: list[int], rank: int) -> tuple[int, ...]:
     return tuple(sorted({axis_of(axis, rank) for axis in axes or range(rank)}))
 
 
-def _of_one_element(node: OnnxNode, importer: Importer) -> Tensor:
-    """Each element is reduced alone: what remains is the function of one element."""
+def _reduce_each_element(node: OnnxNode, importer: Importer) -> Tensor:
+    """Add a reduction over no axes: the function of each element alone."""
     axes = Mean((), True)
     return importer.add(_KINDS[node.kind], node.input(0), attributes=axes)
 

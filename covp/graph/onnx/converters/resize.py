@@ -168,7 +168,7 @@ def _along(
 
 
 def _taps(rule: ResizeTaps) -> int:
-    """Elements that a filter reaches; scales are at least what the extents say, less a rounding."""
+    """Return how many elements a filter reaches at most, with scales that may be rounded down."""
     reach = 1 if rule.mode == "linear" else 2
     if not rule.antialias:
         return 2 * reach

@@ -76,7 +76,7 @@ def _sum_axes(importer: Importer, x: Tensor, term: str, needed: set[str]) -> tup
 def _multiply(
     importer: Importer, x: Tensor, first: str, y: Tensor, second: str, needed: set[str]
 ) -> tuple[Tensor, str]:
-    """One matrix product for each index of the axes that both have and that stay."""
+    """Add a matrix product for each index of the axes that both have and the result keeps."""
     x, first = _sum_axes(importer, x, first, needed | set(second))
     y, second = _sum_axes(importer, y, second, needed | set(first))
     extents = dict(zip(first, x.shape, strict=True))

@@ -90,7 +90,7 @@ def _per_axis(node: OnnxNode, name: str, rank: int) -> tuple[int, ...]:
 
 
 def channels_last(importer: Importer, image: Tensor) -> Tensor:
-    """(batch, channels, *space) to (batch, *space, channels)."""
+    """Transpose (batch, channels, *space) to (batch, *space, channels)."""
     rank = len(image.shape)
     if rank < 3:
         raise ModelError(
@@ -134,7 +134,7 @@ def _conv2d(
     g: Geometry,
     groups: int,
 ) -> Tensor:
-    """CONV_2D or DEPTHWISE_CONV_2D; an image with one axis has height 1."""
+    """Add CONV_2D or DEPTHWISE_CONV_2D; an image with one axis has height 1."""
     line = len(g.kernel) == 1
     one = (1,) if line else ()
     stride, dilation = _pair((*one, *g.stride)), _pair((*one, *g.dilation))

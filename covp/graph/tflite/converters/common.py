@@ -77,7 +77,7 @@ def positive(pair: Pair, what: str) -> Pair:
 
 
 def same_padding(size: Pair, window: Pair, stride: Pair) -> Padding:
-    """SAME pads as little as possible, the odd pixel at the end: ComputePaddingHeightWidth."""
+    """Return the least padding of SAME, the odd pixel at the end: ComputePaddingHeightWidth."""
     total = [
         max((-(-extent // step) - 1) * step + reach - extent, 0)
         for extent, reach, step in zip(size, window, stride, strict=True)

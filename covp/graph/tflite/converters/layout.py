@@ -111,7 +111,7 @@ def _strided_slice(op: Op, table: Any) -> StridedSlice:
 
 
 def _entries(options: Any, count: int, rank: int) -> list[tuple[int | None, int | None]]:
-    """(entry of begin, end and strides; input axis): no entry for a whole axis, no axis for a new.
+    """Pair slice entries with input axes; no entry means a whole axis, no axis a new one.
 
     An ellipsis stands for as many whole axes as the others leave; without one it is at the end.
     """
