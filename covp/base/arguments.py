@@ -70,7 +70,7 @@ def read_file(path: Path) -> bytes:
 
 
 def demand_content(path: Path) -> None:
-    """Hold that a path is a file with an end: no device such as /dev/zero, no pipe, no socket.
+    """Check that a path is a finite file: no device such as /dev/zero, no pipe, no socket.
 
     Raises:
         OSError: it is something else, a folder excepted, or is not there.

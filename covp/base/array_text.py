@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LONG = 32
-"""Elements of an array whose runs are counted."""
+"""Longest array, in elements, that is always written element by element."""
 
 
 def array_text(array: NDArray[Any]) -> str:
@@ -85,7 +85,7 @@ def text(value: Any) -> str:
 
 
 class Printed:
-    """The base of dataclasses of arrays: their repr is the call that makes them again.
+    """The base of dataclasses that hold arrays: their repr is a call that recreates them.
 
     The text needs ``import numpy as np`` and the names of `covp.testing`; what is at its default is
     left out. Two are equal if their texts are.

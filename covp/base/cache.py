@@ -37,19 +37,19 @@ from covp.errors import CovpError
 
 _T = TypeVar("_T")
 SUM = ".crc"
-"""Ends the name of a checksum, after the entry's own."""
+"""Suffix that an entry's checksum file adds to the entry's name."""
 TOUCH_SECONDS = 30.0
-"""How exactly an entry's file time tells when it was used."""
+"""Resolution of the file time that records when an entry was last used."""
 _OF_THE_PROCESS = {
     errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ECHILD, errno.EPIPE, errno.EBADF,
 }  # fmt: skip
-"""Errors that another folder would not mend; all others say that this one cannot be used."""
+"""Errors that another folder would not avoid; all others mean that this one is unusable."""
 _lock = threading.Lock()
 _instead: dict[Path, TemporaryFolder] = {}
 _said: set[str] = set()
 _in_use: dict[Path, int] = {}
 stored: list[Callable[[int], None]] = []
-"""Called with the bytes of each entry that is stored in the cache folder itself."""
+"""Callbacks that get the size of each entry stored in the cache folder itself."""
 
 
 def cache_root() -> Path:

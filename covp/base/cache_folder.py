@@ -16,15 +16,15 @@ MADE = (
     "core-costs", "images", "native", "objects", "rtl", "signatures", "source", "sources",
     "versions", "zig",
 )  # fmt: skip
-"""Folders of what is made again when it is needed."""
+"""Folders whose content is regenerated on demand."""
 KEPT = ("records", "models")
-"""Folders of what costs hours or a network: the tuner's records, fetched models."""
+"""Folders whose content takes hours or a network: the tuner's records, fetched models."""
 PARTIAL = "partial"
 """The folder of entries that are being written."""
 IN_USE = "in-use"
 """The file that processes lock while they use the folder."""
 LIMIT = "limit"
-"""The file with the bytes that the folder may take."""
+"""The file that holds the limit of the folder's size in bytes."""
 REPAIRED = "repaired"
 """The file with one byte for each damaged entry that was found."""
 

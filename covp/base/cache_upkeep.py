@@ -59,7 +59,7 @@ class CacheState:
 
 @dataclass(frozen=True)
 class _Item:
-    """A file or folder that is removed as one; ``used`` is when, in seconds since 1970."""
+    """A file or folder removed as one; ``used`` is its last use in seconds since 1970."""
 
     path: Path
     size: int
@@ -79,7 +79,7 @@ def state() -> CacheState:
 
 
 def clear(everything: bool = False) -> int:
-    """Remove what can be made again; returns the bytes that this freed.
+    """Remove what can be regenerated; return the number of bytes freed.
 
     Args:
         everything: the tuner's records and fetched models too.
@@ -109,7 +109,7 @@ def limit() -> int | None:
 
 
 def set_limit(size: int | None) -> int:
-    """Limit the cache to ``size`` bytes, or not at all; returns the bytes that were evicted.
+    """Limit the cache to ``size`` bytes, or not at all; return the number of bytes evicted.
 
     Raises:
         CovpError: the cache folder cannot be written, or is not one of this user's.
@@ -128,7 +128,7 @@ def set_limit(size: int | None) -> int:
 
 
 def evict(at_work: bool = False) -> int:
-    """Remove what was used least recently until the limit holds; returns the bytes removed.
+    """Remove the least recently used entries until the limit holds; return the bytes removed.
 
     Args:
         at_work: this process goes on with what it used in the last minutes.
@@ -170,7 +170,7 @@ class Evictor:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[bool]:
-    """Yield whether no other process uses the cache; none starts to within the block."""
+    """Yield whether no other process uses the cache; none can start to within the block."""
     root = cache.cache_root()
     cache.release()
     try:

@@ -25,11 +25,11 @@ from covp.errors import UsageError
 
 VARIABLE = "COVP_DEBUG"
 LOGGERS = ("covp.passes", "covp.placement", "covp.memory", "covp.code")
-"""In the order of the levels, from 1."""
+"""Loggers in the order of the levels that switch them on, from 1."""
 
 
 class _OnStandardError(logging.Handler):
-    """Writes to the standard error of the moment."""
+    """A handler that writes to `sys.stderr` as it is when a record comes."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print(visible(record.getMessage()), file=sys.stderr)

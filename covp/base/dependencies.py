@@ -14,7 +14,7 @@ from typing import Any
 from covp.errors import CovpError, UsageError
 
 INSTALL = "."
-"""What pip installs covp from: its folder; ``covp`` from the day that it is on an index."""
+"""Argument of pip that installs covp: its folder, or ``covp`` once it is on an index."""
 
 
 def get_extra(name: str) -> str:

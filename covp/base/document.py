@@ -17,7 +17,7 @@ def unit(name: str) -> msgspec.Meta:
 
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
-"""A number of things, or what has no unit."""
+"""A count, or a number without a unit."""
 Amount = Annotated[float, msgspec.Meta(ge=0)]
 """A quantity."""
 Instructions = Annotated[Count, unit("retired instructions")]

@@ -23,14 +23,14 @@ from covp.base.cache import content_key
 from covp.errors import AcceleratorError, CovpError
 
 __path__: list[str] = []
-"""Makes this module a package, so that the files can be modules in it."""
+"""Empty path that makes this module a package, so that files can be modules in it."""
 
 _PREFIX = f"{__name__}.file_"
 _ESCAPED = re.compile(r"(?:[A-Za-z0-9]|_[0-9a-f]{2})+")
 _loaded: dict[str, str] = {}
-"""Module name to the key of the content that was loaded."""
+"""The key of the loaded content by module name."""
 _beside: dict[str, Path] = {}
-"""Name of a module that a user's file imported from beside itself, to its folder."""
+"""The folder of each module, by name, that a user's file imported from its own folder."""
 _T = TypeVar("_T")
 
 

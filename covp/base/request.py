@@ -18,7 +18,7 @@ Objective = Literal["speed", "balanced", "size"]
 Level = Literal["none", "output", "layers", "source"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 Shapes = Mapping[str, Sequence[int]]
-"""Of inputs by name, for those that a model file leaves open."""
+"""Shapes by input name, for inputs whose shape a model file leaves open."""
 FLASH_TRADE = 5000
 """Bytes of flash that "speed" pays at most for a thousand instructions (or cycles) saved."""
 _T = TypeVar("_T", "BuildOptions", "RunOptions")
@@ -241,7 +241,7 @@ class RunChanges(TypedDict, total=False):
 
 
 class Changes(BuildChanges, RunChanges, total=False):
-    """The keywords of what builds and runs."""
+    """The keywords of functions that build and run."""
 
 
 DEFAULT_BUILD = BuildOptions()

@@ -10,9 +10,9 @@ from pathlib import Path
 from covp.errors import CovpError
 
 _LITTLE = 4 << 20
-"""Bytes of a disk that compilers do not get by with."""
+"""Bytes of free disk space that are too few for a compiler."""
 _NEEDED = 512 << 20
-"""Bytes of address space with which errors of libraries can still be told; a run takes more."""
+"""Least address space, in bytes, in which libraries report errors; a run takes more."""
 
 
 def full_disk(folders: Iterable[Path]) -> str | None:
@@ -46,7 +46,7 @@ def small_address_space() -> str | None:
 
 
 def demand_address_space() -> None:
-    """Hold that numpy and the emulator can be loaded: some libraries crash where they cannot.
+    """Check that numpy and the emulator can be loaded: some libraries crash where they cannot.
 
     Raises:
         CovpError: this process may map less.

@@ -70,7 +70,7 @@ def owner(purpose: str) -> str:
 
 
 def sweep(parent: Path, again: bool = False) -> int:
-    """Remove covp's temporary files and folders whose process is gone; returns their number.
+    """Remove covp's temporary files and folders whose process is gone; return their number.
 
     A folder is looked at once per process, or ``again``.
     """

@@ -12,9 +12,9 @@ from covp.base.arguments import read_file
 from covp.errors import CovpError
 
 LONGEST = 1 << 16
-"""Bytes of a file; those that come with covp have a thirtieth."""
+"""Largest size of a file in bytes: thirty times that of the files that come with covp."""
 MOST = 10_000
-"""Values, each repeated one (``*alias``) counted wherever it stands."""
+"""Most values of a document; an ``*alias`` counts its values at each place."""
 _LONGEST_REASON = 300
 
 
@@ -59,7 +59,7 @@ def parse_yaml(content: bytes) -> Any:
 
 
 _parse_once = functools.lru_cache(maxsize=64)(parse_yaml)
-"""Sweeps and test runs open many sessions with the same few files."""
+"""Cached parser: sweeps and test runs open many sessions with the same few files."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 Pair = tuple[int, int]
 _WORTH_A_LOOK = 32
-"""Rows from which float32 saves more than the check that it is exact costs."""
+"""Least number of rows for which float32 saves more than checking its exactness costs."""
 
 
 def exact_matmul(rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.int32]:

@@ -34,7 +34,7 @@ class Registers(Protocol):
 
 
 class LineCache(Protocol):
-    """A data cache between a core and memory, which holds lines that memory has other bytes of."""
+    """A data cache between a core and memory, whose lines may differ from memory."""
 
     def memory_bytes(self, address: int, data: NDArray[np.uint8]) -> None:
         """Overwrite ``data``, the core's view of the bytes from ``address``, with memory's."""
@@ -91,7 +91,7 @@ class Memory:
         A fork has a copy, as of all that a device consists of.
 
         Raises:
-            DeviceError: the host has not got so much.
+            DeviceError: the host does not have that much memory.
         """
         try:
             private = mmap.mmap(-1, region.bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -171,12 +171,12 @@ class Bus:
         memories: all that can be addressed.
         master: name used in faults.
         wrote: called with the address and size of every write: translated code is out of date.
-        moves: observers are told of bytes that it moves: it is hardware, and no debugger.
+        moves: report the bytes that it moves to observers: it is hardware, not a debugger.
         registers: finds the peripheral at an address, with its base; None: the master reaches
             memory alone.
         sees_memory: the master is neither a core nor a debugger: it reaches memory, not what a
             data cache holds of it.
-        observers: of the board, told of every access.
+        observers: those of the board, which see every access.
 
     Attributes:
         observers: as given; `observe` adds to them.
@@ -234,10 +234,10 @@ class Bus:
             self._is_counted = before
 
     def count(self, address: int | None, size: int, is_write: bool = False) -> None:
-        """Tell observers what the hardware moves; for models that access more or less themselves.
+        """Report what the hardware moves to observers, for models whose own accesses differ.
 
         Args:
-            address: in the memory; None: it is not known which.
+            address: where the bytes are; None if that is unknown.
             size: bytes.
             is_write: stored, else loaded.
         """
@@ -351,7 +351,7 @@ class Bus:
                 observer.moved(self.master, place, is_write, size)
 
     def is_memory(self, address: int, size: int, writable: bool = False) -> bool:
-        """Tell whether ``size`` bytes at ``address`` are in one memory, ``writable``: no flash."""
+        """Return whether one memory holds ``size`` bytes at ``address``; ``writable``: no flash."""
         return any(
             memory.region.holds(address, size) and not (writable and memory.region.kind == "flash")
             for memory in self._memories

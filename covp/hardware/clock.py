@@ -60,7 +60,7 @@ class Event:
 
 
 class Participant(Protocol):
-    """A model that is clocked, such as RTL: it has to be advanced along with time."""
+    """A clocked model, such as RTL, which has to be advanced along with time."""
 
     def advance(self, until: int) -> int | None:
         """Simulate up to a cycle.
@@ -209,7 +209,7 @@ class Clock:
         return fired
 
     def wait_until(self, cycle: int) -> int:
-        """Stall the core until ``cycle``; returns the cycles that passed.
+        """Stall the core until ``cycle``; return the cycles that passed.
 
         The time is skipped ahead, not simulated: it counts as cycles and as no instruction. Events
         in between fire, unless another core has not reached them: then they fire when it has.
@@ -317,7 +317,7 @@ class Clock:
 
 
 class DividedClock(Clock):
-    """A clock for the own timers of a slower core. Events are the board's.
+    """A clock for the private timers of a slower core; events are the board's.
 
     Args:
         clock: of the board.
@@ -334,7 +334,7 @@ class DividedClock(Clock):
 
 
 class ClockView(Clock):
-    """The very same clock, with the same attributes; subclasses override what a model asks of it.
+    """A view of a clock that shares its attributes; subclasses override what a model asks of it.
 
     A subclass names attributes of its own in ``__slots__``: all others are the clock's.
 

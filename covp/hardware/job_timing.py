@@ -45,7 +45,7 @@ class JobTiming:
 
     @property
     def cycles(self) -> int:
-        """Cycles from the start bit until BUSY falls."""
+        """Cycles from the write of the start bit until BUSY is cleared."""
         total: int = self.startup + larger(self.compute, self.memory)
         return total
 

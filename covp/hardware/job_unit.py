@@ -114,7 +114,7 @@ def rejected_jobs(peripherals: Mapping[str, tuple[int, Peripheral]]) -> str:
 
 
 class JobUnit(Peripheral):
-    """The base of units with jobs. A model defines its jobs in `accept`.
+    """The base of units that execute jobs; a model defines its jobs in `accept`.
 
     Its register map must have the registers of `covp.hardware.job.PROTOCOL`.
 

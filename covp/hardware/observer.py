@@ -37,7 +37,7 @@ class Observer:
         with device.bus.observe(observer), device.clock.observe(observer):
             device.execute(entry, stop)
 
-    A master is named as its peripheral is; a core's own loads and stores of memory are not told.
+    A master is named as its peripheral is; a core's own memory accesses are not reported.
     """
 
     def load(self, master: str, address: int, size: int) -> None:

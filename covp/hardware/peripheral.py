@@ -160,7 +160,7 @@ class Peripheral:
     not_saved: ClassVar[frozenset[str]] = frozenset(
         ("bus", "clock", "interrupt", "requests", "name")
     )
-    """Attributes that are no state of the model; see `save_state`."""
+    """Attributes that are not part of the model's state; see `save_state`."""
 
     bus: Bus
     clock: Clock
@@ -176,7 +176,7 @@ class Peripheral:
 
     @property
     def description(self) -> str:
-        """One line on what it is."""
+        """A one-line description."""
         return (inspect.getdoc(type(self)) or "").partition("\n")[0]
 
     def attach(self, name: str, bus: Bus, clock: Clock) -> None:

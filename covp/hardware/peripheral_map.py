@@ -67,7 +67,7 @@ class PeripheralMap:
         call_hook(f"peripheral {name}", "attach", peripheral.attach, name, own_bus, self._clock)
 
     def remove(self, name: str) -> tuple[int, Peripheral]:
-        """Take a peripheral off the bus; its base address and the model."""
+        """Take a peripheral off the bus; return its base address and the model."""
         base, peripheral = self.peripherals.pop(name)
         for page in pages(base, peripheral.size):
             self._pages[page].remove((base, peripheral))

@@ -47,7 +47,7 @@ class Recording:
 
     @property
     def channels(self) -> int:
-        """Values of a frame, known from the first one; 0 where there is none."""
+        """Number of values in a frame, taken from the first one; 0 without frames."""
         first = self.frame(0)
         return 0 if first is None else len(first)
 

@@ -15,7 +15,7 @@ _ACCESS_WORDS = {"rw": "read/write", "ro": "read-only", "wo": "write-only", "w1c
 
 @dataclass(frozen=True)
 class Field:
-    """Some bits of a register.
+    """A bit field of a register.
 
     Attributes:
         name: upper case.
@@ -48,7 +48,7 @@ class Field:
 
     @functools.cached_property  # accesses ask for it
     def mask(self) -> int:
-        """The field's bits, in place."""
+        """The field's bits at their position in the register."""
         return ((1 << self.width) - 1) << self.bit
 
     def get(self, value: int) -> int:
@@ -123,12 +123,12 @@ class Register:
 
     @functools.cached_property
     def defined_bits(self) -> int:
-        """The bits that mean something."""
+        """Mask of the bits that are not reserved."""
         return sum(field.mask for field in self.fields) if self.fields else 0xFFFFFFFF
 
     @functools.cached_property
     def cleared_by_ones(self) -> int:
-        """The bits that writing 1 clears."""
+        """Mask of the bits that are cleared by writing 1."""
         if self.access == "w1c":
             return self.defined_bits
         return sum(field.mask for field in self.fields if field.access == "w1c")

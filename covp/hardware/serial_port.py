@@ -12,7 +12,7 @@ from covp.hardware.clock import Clock, Event
 from covp.hardware.peripheral import Peripheral
 
 BITS = 10
-"""Of a frame: a start bit, eight bits of data, a stop bit."""
+"""Bits of a frame: a start bit, eight data bits, a stop bit."""
 
 
 class SerialPort(Peripheral):
@@ -92,7 +92,7 @@ class SerialPort(Peripheral):
 
     @property
     def depth(self) -> float:
-        """Bytes that the receiver holds."""
+        """Number of bytes that the receiver can hold."""
         return float("inf")
 
     @property

@@ -10,7 +10,7 @@ from covp.hardware.observer import Observer
 
 
 class TrafficEntry(NamedTuple):
-    """The key that bytes are added up by.
+    """The key under which bytes are added up.
 
     Attributes:
         phase: of the running program.
@@ -26,7 +26,7 @@ class TrafficEntry(NamedTuple):
 
 
 UNKNOWN = "unknown"
-"""The memory of bytes of which a model says that they are moved, and not where."""
+"""Name of the memory for bytes that a model reports as moved without an address."""
 
 
 class TrafficLedger(Observer):
