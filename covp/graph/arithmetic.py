@@ -36,7 +36,7 @@ _OWNERS = {"tflm": "TFLite Micro's", "litert": "LiteRT's", "onnxruntime": "onnxr
 
 @dataclass(frozen=True)
 class ArithmeticPattern:
-    """The arithmetics that a kernel is for.
+    """The arithmetics that a kernel implements.
 
     Attributes:
         stored: dtype of the first input.
@@ -104,7 +104,7 @@ class Arithmetic:
 
     @property
     def sum_type(self) -> SumType:
-        """Type in which products are added up."""
+        """The type in which products are summed."""
         return np.int64 if self.rule == "reduced" else np.int32
 
     @property
@@ -165,7 +165,7 @@ class Arithmetic:
 
 
 INT8 = Arithmetic("int8", "int8", "int8", "tflm", _OWNERS["tflm"])
-"""TFLite Micro's of bytes, which accelerators follow."""
+"""TFLite Micro's int8 arithmetic, which accelerators follow."""
 
 
 def _rule(op: Op) -> Rule:

@@ -12,7 +12,7 @@ Pair = tuple[int, int]
 
 
 class Role(Enum):
-    """What a field of attributes says of the axes of the data that an operator reads."""
+    """The meaning of an attribute for the axes of the data that an operator reads."""
 
     AXIS = "the number of one"
     AXES = "the numbers of several, sorted"

@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 _NONE: Mapping[str, Array] = MappingProxyType({})
 _CACHED = 1 << 18
-"""Bytes of sums at a time: numpy goes over them several times, and the cache holds them."""
+"""Bytes of sums per block: numpy passes over them several times, so they fit the cache."""
 
 
 def run_batch(
@@ -115,7 +115,7 @@ def _widen(op: Op, is_each: Sequence[bool], samples: int) -> Op:
 # -- which operators take many samples ------------------------------------------------------------
 
 _TRIED = 3
-"""Samples on which it is tried whether they are independent: more move by the same steps."""
+"""Number of samples whose independence is tested: further ones move by the same steps."""
 
 
 def _takes_many(op: Op, is_each: Sequence[bool]) -> bool:

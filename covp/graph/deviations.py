@@ -23,7 +23,7 @@ _MOST_AXES = 4  # of a Resize; more would take 32 runs and more
 
 @dataclass(frozen=True)
 class Deviation:
-    """A tensor of which elements differ although the operators before it read the same values.
+    """A tensor whose elements differ although the operators before it read the same values.
 
     Attributes:
         layer: name of the operator that computes it.
@@ -54,7 +54,7 @@ class Deviation:
 
     @property
     def amount(self) -> str:
-        """Such as "by 1 step in 3 of 20 elements"."""
+        """The extent in words, e.g. "by 1 step in 3 of 20 elements"."""
         much = f"{self.steps:.2g} of its largest magnitude"
         if not self.is_float:
             much = f"{self.steps:,.0f} step{'' if self.steps == 1 else 's'}"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FLOAT_TOLERANCE = 1e-5
-"""Share of the largest finite expected magnitude: kernels add in another order than numpy."""
+"""Share of the largest finite expected magnitude: kernels add in a different order."""
 
 
 def differences(got: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.intp]:

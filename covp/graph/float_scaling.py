@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FAR = 1 << 20
-"""Levels beyond this are cut: every clamp of 8 or 16 bits has ended before."""
+"""Bound to which levels are clipped: beyond every clamp of 8 or 16 bits."""
 
 
 def rescale(sums: ArrayLike, factor: ArrayLike) -> NDArray[np.int64]:

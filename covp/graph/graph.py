@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from covp.errors import printable
 
 _LONGEST = 80
-"""Characters of an attribute in a text; of a longer one the beginning is shown."""
+"""Most characters of an attribute in a text; longer ones are truncated."""
 _LONGEST_NAME = 48
-"""Characters of a tensor's name in a text."""
+"""Most characters of a tensor's name in a text."""
 
 
 @dataclass(frozen=True)

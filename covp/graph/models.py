@@ -33,7 +33,7 @@ def _onnx(path: Path, shapes: Shapes | None) -> Graph:
 
 
 READERS: dict[str, Callable[[Path, Shapes | None], Graph]] = {".tflite": _tflite, ".onnx": _onnx}
-"""Lower-case suffix to reader."""
+"""The reader of each lower-case suffix."""
 
 
 _KERAS = "python -m tf2onnx.convert --keras {path} --output model.onnx"
@@ -61,7 +61,7 @@ _CONTENT = {
     b"version https://git-lfs": ("a pointer of Git LFS, not the file", "fetch it: git lfs pull"),
     **dict.fromkeys((b"\x80\x02", b"\x80\x03", b"\x80\x04\x95", b"\x80\x05\x95"), _PICKLE),
 }
-"""First bytes of files that are none of the above by their suffix."""
+"""First bytes that identify files whose suffix is none of the above."""
 
 
 def _foreign(path: Path) -> tuple[str, str] | None:

@@ -22,7 +22,7 @@ from covp.graph.rounding_rules import RoundingRule
 MOST_WORK = 60_000_000
 """Multiply-accumulates and elements that a validation executes; regions beyond are left out."""
 FEWEST_DRAWS, MOST_DRAWS, WORK_OF_DRAWS = 2, 16, 100_000
-"""Random values of a region: more for a small one, of which few elements may not be saturated."""
+"""Numbers of random draws; small regions get more, as most elements may be saturated."""
 
 _FAILURES = (ArithmeticError, LookupError, ValueError)
 DEFECT = "this is a defect of covp, please report it with the model"

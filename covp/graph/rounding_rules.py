@@ -146,7 +146,7 @@ _CLAMPS = "RELU RELU6 RELU_N1_TO_1 RELU_0_TO_1 CLIP MINIMUM MAXIMUM"
 SUMS, CLAMPS = frozenset(_SUMS.split()), frozenset(_CLAMPS.split())
 ANY = math.inf
 DYNAMIC = "float32 of int8"
-"""Stands for the type of floats in a model whose weights are int8, in `RoundingRule.dtypes`."""
+"""Entry of `RoundingRule.dtypes` for floats in a model whose weights are int8."""
 
 _BOTH: tuple[Oracle, ...] = ("onnxruntime", "LiteRT")
 RULES: tuple[RoundingRule, ...] = (
@@ -246,7 +246,7 @@ RULES: tuple[RoundingRule, ...] = (
         share=0.05,
     ),
 )  # fmt: skip
-"""In the order in which they are tried."""
+"""All rules, in the order in which they are tried."""
 FUSED = (
     RoundingRule(
         "covp", "soft maxima", "SOFTMAX", "int8", 1, "see 'whole steps'", 1.0, beside=_CLAMPS

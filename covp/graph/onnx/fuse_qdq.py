@@ -39,7 +39,7 @@ MOVERS = frozenset(
         "GlobalMaxPool",
     ]
 )
-"""They keep the order of values and take integers: quantization does not matter to them."""
+"""Operators that keep the order of values and take integers: quantized or not is the same."""
 _UNARY = frozenset(
     [
         "Abs",
@@ -71,7 +71,7 @@ _UNARY = frozenset(
         "ThresholdedRelu",
     ]
 )
-"""Operators of one quantized value: 256 results."""
+"""Operators on one quantized value, which have 256 results."""
 
 
 def with_integers(model: onnx.ModelProto) -> onnx.ModelProto:

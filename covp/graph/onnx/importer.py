@@ -34,7 +34,7 @@ _MOVING = frozenset(
 
 
 class Importer:
-    """The graph that grows.
+    """A graph under construction.
 
     Attributes:
         ops: added so far, in order.

@@ -95,7 +95,7 @@ def _check_calls(model: onnx.ModelProto) -> None:
 
 
 Run = Callable[[onnx.GraphProto, Sequence[Tensor | None]], list[Tensor]]
-"""Converts a subgraph's nodes with these inputs; its outputs."""
+"""Function that converts a subgraph's nodes for given inputs and returns its outputs."""
 MOST_TURNS = 1000
 """Most turns of a loop: a core's flash holds no more."""
 

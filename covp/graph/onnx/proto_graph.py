@@ -16,7 +16,7 @@ OWN_DOMAIN = "covp"
 """Domain of nodes that only this reader makes."""
 _BYTES = ("int8", "uint8")
 _NIBBLES = {"int4": "int8", "uint4": "uint8"}
-"""Constants of four bits, and the type that they are read as."""
+"""Types of 4-bit constants, and the type that each is read as."""
 FINEST = 2.0**-10
 """Steps of the result by which a bias may move when it is rounded to the unit of the products."""
 

@@ -176,7 +176,7 @@ class _Scope:
 
 
 class _Reader:
-    """One model."""
+    """The reader of one model."""
 
     def __init__(self, model: onnx.ModelProto, shapes: Shapes, defined: bool = False) -> None:
         self.model = model

@@ -21,7 +21,7 @@ BITS = 10
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Along one axis, for each element of the output.
+    """The neighbours along one axis of each element of the output.
 
     Attributes:
         lower, upper: the elements of the input that it lies between.

@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 PLAIN_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 """Types of integers without a scale."""
 TypeRule = Callable[[Op], None]
-"""Raises ModelError where the types of an operator's tensors are not what it takes."""
+"""Check that raises ModelError if an operator does not take the types of its tensors."""
 
 
 def no_macs(op: Op) -> int:
@@ -68,9 +68,9 @@ ACTIVATIONS = of_one_type()
 
 
 Domain = tuple[int | Array, int | Array]
-"""The least and the largest value; arrays are broadcast with the input."""
+"""The least and the largest value of an input; arrays are broadcast with it."""
 Domains = Mapping[int, Domain]
-"""Position of an input to what it may hold."""
+"""The domain of inputs, by position."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class OpDefinition:
 
 
 OPS: Registry[str, OpDefinition] = Registry("covp.graph.ops")
-"""Operator kind to definition; a new operator registers itself here."""
+"""The definition of each operator kind; a new operator registers itself here."""
 
 
 LIMITS: Registry[str, Callable[[Op], object]] = Registry("covp.graph.ops")

@@ -30,7 +30,7 @@ from covp.graph.quantization import (
 )
 
 _LEFT_SHIFTS = {"int8": 20, "int16": 15}
-"""The bits by which inputs of a sum are shifted left before they are scaled."""
+"""Bits by which the inputs of a sum are shifted left before scaling, by type."""
 _FLOAT = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply}
 
 

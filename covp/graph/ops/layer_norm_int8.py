@@ -33,9 +33,9 @@ from covp.graph.index_map import rows_of
 from covp.graph.ops.definition import OPS, Array, OpDefinition, Shape, given, of_one_type
 
 MOST = 4096
-"""Values of a row: sums stay within 32 bits."""
+"""Most values of a row for which sums stay within 32 bits."""
 FRACTION = 16
-"""Bits of V: a small epsilon beside a small spread has to count."""
+"""Fraction bits of V: a small epsilon next to a small variance has to count."""
 Integers = NDArray[np.int64]
 
 

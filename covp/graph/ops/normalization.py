@@ -27,7 +27,7 @@ from covp.graph.ops.definition import (
 )
 
 L2_LEAST = 1e-6
-"""L2_NORMALIZATION divides by no smaller norm."""
+"""The least norm by which L2_NORMALIZATION divides."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _in_single(
 
 
 INT8: Registry[str, Callable[[Op, Array], Array]] = Registry("covp.graph.ops")
-"""Kind to its rule for int8."""
+"""The int8 rule of each kind."""
 _FLOAT = of_one_type("float32", data=None)
 _FLOAT_OR_INT8 = of_one_type("float32", "int8")
 

@@ -24,7 +24,7 @@ from covp.graph.ops.definition import (
 from covp.graph.ops.layout import ELEMENT_TYPES, MOVABLE
 
 PadMode = Literal["constant", "reflect", "symmetric", "edge", "wrap"]
-"""As numpy.pad has them; what ONNX calls reflect and TFLite REFLECT leaves the edge out."""
+"""Modes of numpy.pad; ONNX's reflect and TFLite's REFLECT do not repeat the edge."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from covp.graph.ops.definition import LIMITS, OPS, Array, OpDefinition, Shape, i
 from covp.graph.ops.int16 import check_int16
 
 Compute = Callable[..., Any]
-"""The operator and the values of its inputs (None for one left out) to the output's values."""
+"""Function of an operator and its inputs' values (None: left out) that returns the output."""
 Result = Literal["same", "bool", "any"]
 
 FLOATS = "f"
@@ -31,7 +31,7 @@ ANYTHING = "fiub"
 
 @dataclass(frozen=True)
 class Pointwise:
-    """One kind.
+    """The declaration of a pointwise kind.
 
     Attributes:
         compute: of plain numbers; integers wrap modulo their size.
@@ -47,9 +47,9 @@ class Pointwise:
 
 
 POINTWISE: Registry[str, Pointwise] = Registry("covp.graph.ops")
-"""Kind to its rule for plain numbers."""
+"""The rule of each kind for plain numbers."""
 QUANTIZED: Registry[str, Compute] = Registry("covp.graph.ops")
-"""Kind to its rule for quantized tensors."""
+"""The rule of each kind for quantized tensors."""
 
 
 QUANTIZED_INT16 = frozenset(
@@ -58,7 +58,7 @@ QUANTIZED_INT16 = frozenset(
 )
 """Kinds whose rule holds for int16 too, with zero points of 0; slopes of PRELU are int8 then."""
 INT16: Registry[str, Compute] = Registry("covp.graph.ops")
-"""Kind to its rule for quantized int16, where that is another one."""
+"""The rule of each kind for quantized int16, where it differs."""
 STORED = ("CAST", "MAXIMUM", "MINIMUM")
 """Kinds that work on stored values of any type, whatever they stand for; and SELECT_V2."""
 

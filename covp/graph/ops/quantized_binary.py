@@ -25,7 +25,7 @@ from covp.graph.quantization import (
 
 Factor = tuple[int, int]
 COMPARED_BITS = 8
-"""Comparisons shift their inputs left before they scale them."""
+"""Bits by which comparisons shift their inputs left before scaling them."""
 _SQUARED_BITS = {"int8": 7, "int16": 0}
 
 

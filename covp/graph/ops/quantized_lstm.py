@@ -34,7 +34,7 @@ Factor = tuple[int, int]
 GATE_BITS = 12
 """Fractional bits of a gate before its activation."""
 UNIT_BITS = 15
-"""Fractional bits of what activations give."""
+"""Fractional bits of the results of activations."""
 _LEAST, _MOST = -32768, 32767
 _CELL_POWERS = range(-15, -8)
 
@@ -141,7 +141,7 @@ def run_quantized_lstm(
     Args:
         numbers: of the layer.
         source: (batch, steps, features), or (steps, batch, features) where time-major.
-        hidden, cell: the states of before, of batch * cells elements.
+        hidden, cell: the previous states, of batch * cells elements.
     """
     rows = source if numbers.time_major else source.swapaxes(0, 1)
     h = hidden.astype(np.int64).reshape(rows.shape[1], -1)

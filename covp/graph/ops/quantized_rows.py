@@ -32,7 +32,7 @@ from covp.graph.quantization import (
 DIFFERENCE_BITS = 5
 SUM_BITS = 12
 L2_BITS = 7
-"""The output of L2_NORMALIZATION is in units of 2**-7."""
+"""Fractional bits of L2_NORMALIZATION's output."""
 MOST_SQUARES = 1 << 15
 """Largest length of a row whose squares are guaranteed to fit in 31 bits."""
 LOG_2, SQRT_HALF, FOURTH_ROOT_OF_HALF = 1488522236, 1518500250, 1805811301

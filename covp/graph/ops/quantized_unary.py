@@ -36,7 +36,7 @@ _SINGLE = np.float32
 STEPS = 512
 
 INTERPOLATED: dict[str, Function] = {}
-"""Kind to its function of float64 values."""
+"""The function of float64 values of each kind."""
 
 
 def _round_half_away(x: Array) -> Array:
@@ -229,7 +229,7 @@ TABLES = {
     "RSQRT": _rsqrt,
     "SQRT": _sqrt,
 }
-"""Kind to its rule; on cores a table of the 256 results."""
+"""The rule of each kind; cores look up a table of its 256 results."""
 QUANTIZED.update(TABLES)
 LIMITS["HARD_SWISH"] = _hard_swish_factors
 INT16.update({"SQRT": _sqrt, **dict.fromkeys(INTERPOLATED, interpolate)})

@@ -72,7 +72,7 @@ class Recurrent:
 
     @property
     def backward(self) -> tuple[bool, ...]:
-        """True for each direction that begins at the end."""
+        """For each direction, True if it runs from the end of the sequence."""
         return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[
             self.direction
         ]
@@ -155,7 +155,7 @@ def _apply(function: Activation, x: Array) -> Array:
 
 
 class _Cell:
-    """One direction of an operator, in double."""
+    """One direction of an operator, in double precision."""
 
     def __init__(self, op: Op, values: Sequence[Array | None], direction: int) -> None:
         self.a: Recurrent = op.attributes

@@ -39,7 +39,7 @@ _NUMBERS = ("float32", *_INTEGERS)
 
 @dataclass(frozen=True)
 class Reduction:
-    """One kind.
+    """The declaration of a reduction.
 
     Attributes:
         compute: of plain numbers.
@@ -114,7 +114,7 @@ REDUCTIONS: dict[str, Reduction] = {
     "REDUCE_SUM_SQUARE": Reduction(lambda x, axes: _sum(x * x, axes), _NUMBERS),
     "SUM": Reduction(_sum, _NUMBERS, _STORED),
 }
-"""Kind to its rule."""
+"""The rule of each kind."""
 SAME_SCALE = ("REDUCE_MAX", "REDUCE_MIN")
 
 

@@ -34,7 +34,7 @@ class SequenceLstm:
     """UNIDIRECTIONAL_SEQUENCE_LSTM.
 
     Input (batch, steps, features), or (steps, batch, features) where ``time_major``. Inputs are in
-    TFLite's order, 24 or 20 of them, with the states of before at `HIDDEN` and `CELL`; outputs are
+    TFLite's order, 24 or 20 of them, with the previous states at `HIDDEN` and `CELL`; outputs are
     the sequence of hidden states and the two states of afterwards.
 
     Attributes:

@@ -114,7 +114,7 @@ FLOAT_FUNCTIONS: dict[str, Callable[[Op, Array], Array]] = {
     "TAN": lambda op, x: np.tan(x),
     "THRESHOLDED_RELU": lambda op, x: np.where(x > np.float32(op.attributes.alpha), x, 0),
 }
-"""Kind to function; the argument is float64."""
+"""The function of each kind; its argument is float64."""
 
 
 def _in_double(function: Callable[[Op, Array], Array]) -> Callable[[Op, Array], Array]:

@@ -27,7 +27,7 @@ from covp.graph.rewrites import demand_same_results, wrong_rewrite
 
 Pass = Callable[[Graph], None]
 _log = logging.getLogger("covp.passes")
-"""At INFO: each pass that changed the graph, the operators and constants that it took and made."""
+"""Logs, at INFO, each pass that changed the graph and what it removed and added."""
 
 PASSES: tuple[Pass, ...] = (
     expand_operators,

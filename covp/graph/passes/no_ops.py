@@ -58,4 +58,4 @@ _MOVES_NOTHING: dict[str, Callable[[Op], bool]] = {
     "STRIDED_SLICE": _forward,
     "TRANSPOSE": _identity_order,
 }
-"""Kind to the condition besides equal shapes and quantizations."""
+"""Conditions for no-ops, besides equal shapes and quantizations, by kind."""

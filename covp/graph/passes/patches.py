@@ -14,12 +14,12 @@ from covp.graph.cuts import can_be_cut, on_rows, row_bytes, window_of
 from covp.graph.graph import Graph, Op, Strip, Tensor
 
 _ALIGNMENT = 4
-"""Kernels load words: the bytes of a row are a multiple of it."""
+"""Divisor of the bytes of a row: kernels load words."""
 
 
 @dataclass(frozen=True)
 class Patches:
-    """How a network is computed.
+    """A plan to compute part of a network in patches.
 
     Attributes:
         depth: so many of its first operators are computed strip by strip.

@@ -25,7 +25,7 @@ from covp.graph.passes.axis_orders import (
 from covp.graph.passes.copy import copy_graph
 
 Choice = Callable[[Graph, Op, list[Op], Order], bool]
-"""Rule whether an operator's transposes before it become one of that order after it."""
+"""Rule that decides if transposes before an operator become one of that order after it."""
 
 
 def remove_transposes(graph: Graph) -> None:

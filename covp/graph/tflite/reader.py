@@ -25,7 +25,7 @@ from covp.graph.tflite.variables import CHANGED_INPUTS, Variables
 from covp.graph.user_operators import find_user_operator
 
 _MOST = 64
-"""Elements of a tensor that is taken for a shape."""
+"""Most elements of a tensor that is taken for a shape."""
 
 
 def settle(op: Op) -> bool:
@@ -55,7 +55,7 @@ def _is_shape(tensor: Tensor) -> bool:
 
 _IDENTIFIER = b"TFL3"
 _LONGEST = 500  # characters of an error
-# their output is a variable, whose value of before is an input more
+# their output is a variable, whose previous value is a further input
 _CHANGED_OUTPUT = ("CIRCULAR_BUFFER",)
 _RESOURCES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 _CONTROL_FLOW = ("IF", "WHILE", "CALL", "STABLEHLO_CASE", "STABLEHLO_WHILE")

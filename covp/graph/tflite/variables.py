@@ -17,12 +17,12 @@ from covp.errors import ModelError
 from covp.graph.graph import State, Tensor
 
 CHANGED_INPUTS = {"UNIDIRECTIONAL_SEQUENCE_LSTM": (18, 19), "SVDF": (4,)}
-"""Variable tensors that an operator reads and changes; each is an output more of the `Op`."""
+"""Variable tensors that an operator reads and changes; each is a further output of the `Op`."""
 
 
 @dataclass(eq=False)
 class _Variable:
-    """``before`` is None as long as no operator needs the value of the inference before."""
+    """A variable; ``before`` is None while no operator needs the previous inference's value."""
 
     before: Tensor | None = None
     now: Tensor | None = None
@@ -44,7 +44,7 @@ class Variables:
 
         Args:
             key: of the variable.
-            declared: a tensor of its shape and type, which becomes the value of before.
+            declared: a tensor of its shape and type, which becomes the previous value.
         """
         variable = self._variables.setdefault(key, _Variable())
         if variable.now is None:

@@ -21,7 +21,7 @@ from covp.graph.ops import definition
 
 
 class GraphBuilder:
-    """Collects operators in order; shapes are inferred.
+    """A builder that collects operators in order and infers shapes.
 
     The operands that TFLite keeps in constant tensors (axes, paddings, a permutation, a size)
     come from the attributes and need not be given.

@@ -17,12 +17,12 @@ TFLM_URL = (
     "https://raw.githubusercontent.com/tensorflow/tflite-micro/"
     "90b983c2b3f1480642e040bbd2ddb37b998f3424/tensorflow/lite/micro"
 )
-"""The same of tensorflow/tflite-micro (Apache-2.0)."""
+"""The commit of tensorflow/tflite-micro (Apache-2.0) that the hashes belong to."""
 MLONMCU_URL = (
     "https://raw.githubusercontent.com/tum-ei-eda/mlonmcu-models/"
     "c50faafa9d304d5e92389e8c21fb67495dce9ccb"
 )
-"""The same of tum-ei-eda/mlonmcu-models (MIT)."""
+"""The commit of tum-ei-eda/mlonmcu-models (MIT) that the hashes belong to."""
 
 
 @dataclass(frozen=True)
@@ -218,4 +218,4 @@ _ENTRIES = (
 )
 
 CATALOG: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
-"""Name to entry, in the order of listings."""
+"""The entries by name, in the order of listings."""

@@ -211,7 +211,7 @@ TOPOLOGIES: dict[str, Callable[[RandomNetwork], Graph]] = {
     "dtln": dtln,
     "rnnoise": rnnoise,
 }
-"""Name to the function that lays the layers."""
+"""The function that builds each network, by name."""
 
 
 _SAMPLES = 8

@@ -32,7 +32,7 @@ def builtin_options(op: Op) -> tuple[str, Fields] | None:
 
 
 CUSTOM_NAMES = {"DETECTION_POSTPROCESS": "TFLite_Detection_PostProcess"}
-"""Kinds that are custom operators of files, by their names there."""
+"""Kinds that are custom operators in files, and their names there."""
 
 
 def custom_options(op: Op) -> bytes | None:
@@ -241,4 +241,4 @@ _WRITERS: dict[str, tuple[str, Callable[[Op], Fields]]] = {
         lambda op: {"Num": len(op.outputs), "Axis": op.attributes.axis},
     ),
 }
-"""Kind to the name of its options table and the function that fills it."""
+"""The name of the options table, and the function that fills it, of each kind."""

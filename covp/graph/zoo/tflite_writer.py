@@ -47,7 +47,7 @@ _FORMS = {"CONV_ND": _group, "TRANSPOSE_CONV": _transpose_conv}
 
 
 RESOURCE = np.dtype(object)
-"""Stands for TFLite's type of handles."""
+"""Placeholder for TFLite's type of handles."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ class _Writer:
             )
         if number is None:
             raise ValueError(f"{kind} is not a TFLite operator")
-        # readers of before 2021 know the one-byte field only
+        # readers older than 2021 know the one-byte field only
         return self._table(
             "OperatorCode",
             DeprecatedBuiltinCode=min(number, 127),

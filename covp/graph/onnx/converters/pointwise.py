@@ -98,7 +98,7 @@ _ATTRIBUTES: dict[str, tuple[str, Callable[[OnnxNode], Any]]] = {
     "Swish": ("SWISH", lambda n: Parameters(n.get("alpha", 1.0))),
     "ThresholdedRelu": ("THRESHOLDED_RELU", lambda n: Parameters(n.get("alpha", 1.0))),
 }
-"""ONNX's operator to the kind and its attributes."""
+"""Kind and attributes of each ONNX operator."""
 
 
 @register(*_UNARY, *_BINARY)

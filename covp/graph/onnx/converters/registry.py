@@ -15,7 +15,7 @@ Converter = Callable[[OnnxNode, Importer], Tensor | Sequence[Tensor | None]]
 one that the node does not want)."""
 
 CONVERTERS: dict[tuple[str, str], Converter] = {}
-"""(domain, operator) to converter; ONNX's own domain is ""."""
+"""The converter of each (domain, operator); ONNX's own domain is ""."""
 
 
 def register(*kinds: str, domain: str = "") -> Callable[[Converter], Converter]:

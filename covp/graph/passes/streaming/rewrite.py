@@ -16,7 +16,7 @@ from covp.graph.passes.streaming.rows import Plan, Refused, Rows, with_rows
 from covp.graph.passes.streaming.rules import plan
 
 _OPERANDS_IN_ATTRIBUTES = frozenset({"RESHAPE", "SLICE", "STRIDED_SLICE"})
-"""Their other inputs say what the attributes say, for the plain network's shapes."""
+"""Kinds whose other inputs repeat the attributes, for the shapes of the plain network."""
 
 
 class Rewriter:

@@ -25,7 +25,7 @@ from covp.graph.passes.streaming.rows import Plan, Reach, Refused, Rows, slide, 
 _NOWHERE = -1
 """The axis of time in an output without time."""
 _TRIED = 3
-"""Rows on which maps are compared: more move by the same steps."""
+"""Number of rows on which maps are compared: further ones move by the same steps."""
 
 
 def plan(op: Op, rows: Sequence[Rows | None], hop: int) -> Plan | None:

@@ -18,7 +18,7 @@ Converter = Callable[[Op, Any], Any]
 `Op.attributes`."""
 
 CONVERTERS: Registry[str, Converter] = Registry("covp.graph.tflite.converters")
-"""Kind of operator to converter."""
+"""The converter of each kind of operator."""
 
 _ACTIVATIONS: dict[int, Activation] = {
     tflite.ActivationFunctionType.NONE: "none",
