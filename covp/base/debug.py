@@ -61,5 +61,5 @@ def _switch_output(logger: logging.Logger, wanted: bool) -> None:
     else:
         logger.removeHandler(_handler)
     logger.setLevel(logging.DEBUG if wanted else logging.NOTSET)
-    # else the root's handler would print it again
+    # otherwise the root logger's handler would print it again
     logger.propagate = not wanted

@@ -26,7 +26,7 @@ def front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
         return found
     known = np.flatnonzero(~np.isnan(costs).all(axis=1))
     costs = np.where(np.isnan(costs), np.inf, costs)
-    # whoever comes later in this order dominates no one before; np.lexsort is stable
+    # a later point in this order dominates no earlier one; np.lexsort is stable
     order = known[np.lexsort(costs[known].T[::-1])]
     best = _two(costs[order]) if costs.shape[1] <= 2 else _many(costs[order])
     found[order[best]] = True

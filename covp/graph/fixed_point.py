@@ -88,7 +88,7 @@ def _exp_between_minus_quarter_and_0(a: Raw, width: int) -> Raw:
 
 def _half_reciprocal(raw: Raw, width: int) -> Raw:
     """Return 2 / (1 + a) for a in [0, 1], with 2 integer bits: three Newton-Raphson steps."""
-    # RoundingHalfSum of what is not negative
+    # RoundingHalfSum of non-negative values
     half_denominator = (raw + (1 << (width - 1))) >> 1
     slope = constant(MINUS_32_OVER_17, width)
     x = constant(FORTY_EIGHT_OVER_17, width) + _product(half_denominator, slope, width)
@@ -115,7 +115,7 @@ def logistic(raw: ArrayLike, integer_bits: int, width: int = 32) -> Raw:
 def tanh(raw: ArrayLike, integer_bits: int, width: int = 32) -> Raw:
     """Return tanh(a) with 0 integer bits."""
     a = np.asarray(raw, np.int64)
-    # doubling the argument is one integer bit more on the same raw value
+    # one more integer bit on the same raw value doubles the argument
     exponential = exp_on_negative_values(-np.abs(a), integer_bits + 1, width)
     half = _half_reciprocal(exponential, width)
     magnitude = saturating_shift_left(half - (1 << (width - 3)), 2, width)

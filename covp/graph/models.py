@@ -149,7 +149,7 @@ def find_model(spec: str | Path) -> ModelFile:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{spec}: cannot be read as a model: {reason}") from None
     is_path = path.suffix or len(path.parts) > 1
-    # a folder is no model, but the error that says so names it; a zoo model's name goes first
+    # a folder is not a model, but the error names it; a zoo model's name takes precedence
     if path.is_file() or is_path or (path.is_dir() and str(spec) not in CATALOG):
         return ModelFile(path.stem, path, "file")
     found = zoo.find(str(spec))

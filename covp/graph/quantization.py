@@ -60,7 +60,7 @@ def rounding_divide_by_pot(x: ArrayLike, exponent: ArrayLike) -> NDArray[np.int6
     value = np.asarray(x, np.int64)
     shift = np.asarray(exponent, np.int64)
     half = np.left_shift(1, shift, dtype=np.int64) >> 1
-    # one less below zero, so that ties go down there; an exponent of 0 has no ties
+    # subtract 1 below zero, so that ties go down there; an exponent of 0 has no ties
     result = np.asarray((value >> 63) & -(half > 0).astype(np.int64))
     result += value
     result += half

@@ -135,7 +135,7 @@ def run_changed_graph(
         same = _identity(op) in computed and all(a is before.get(t) for t, a in given.items())
         complete = all(value is not None for value in given.values())
         if complete and op.kind in OPS and not (same and all(r is not None for r in results)):
-            # what follows may be the same again
+            # old arrays stand for equal results, so that operators after it need not run
             with one_thread():
                 pairs = zip(results, _results(op, given), strict=True)
             results = [old if _equal(old, new) else new for old, new in pairs]

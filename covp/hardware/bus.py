@@ -218,7 +218,7 @@ class Bus:
         )
 
     def observe(self, observer: Observer) -> ExitStack:
-        """Tell an ``observer`` of the accesses of all masters, until what is returned is closed."""
+        """Report the accesses of all masters to ``observer`` until the result is closed."""
         self.observers.append(observer)
         registered = ExitStack()
         registered.callback(self.observers.remove, observer)

@@ -51,7 +51,7 @@ class Event:
     cancelled: bool = field(default=False, compare=False)
 
     def cancel(self) -> None:
-        """Do not fire; no effect on an event that has fired."""
+        """Keep the event from firing; no effect once it has fired."""
         self.cancelled = True
 
     def __deepcopy__(self, memo: object) -> Event:
@@ -149,16 +149,16 @@ class Clock:
 
     @property
     def now(self) -> int:
-        """Core cycles; inside a register access those before the accessing instruction."""
+        """Core cycles; in a register access, those before the accessing instruction."""
         return self._now()
 
     @property
     def seconds(self) -> float:
-        """`now` at the core's clock frequency."""
+        """`now` in seconds, at the core's clock frequency."""
         return self.now / self.hertz
 
     def observe(self, observer: Observer) -> ExitStack:
-        """Tell an ``observer`` of cycles without an instruction, until the result is closed."""
+        """Report cycles without an instruction to ``observer`` until the result is closed."""
         self._observers.append(observer)
         registered = ExitStack()
         registered.callback(self._observers.remove, observer)
@@ -253,11 +253,11 @@ class Clock:
         self.advance(participant)
 
     def leave(self, participant: Participant) -> None:
-        """Stop advancing it. No effect on one that did not join."""
+        """Stop advancing a participant; no effect on one that did not join."""
         self._members = [m for m in self._members if m.participant is not participant]
 
     def advance(self, participant: Participant) -> None:
-        """Advance one to now, out of turn, and take its new wish.
+        """Advance a participant to now, out of turn, and take its new wish.
 
         For a model whose registers are accessed: it has to catch up before it answers, and may
         want to be advanced earlier after it. Raises AcceleratorError as `join` does.

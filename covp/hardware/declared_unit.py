@@ -16,7 +16,7 @@ from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobRecord, Job
 
 
 class Behaviour(Protocol):
-    """The part of a declared unit that is not the same for all of them."""
+    """The part of a declared unit that differs from unit to unit."""
 
     @property
     def job(self) -> Job:
@@ -32,7 +32,7 @@ class Behaviour(Protocol):
         ...
 
     def macs(self, job: JobValues) -> int:
-        """Return the multiply-accumulates of a job; 0 where it does not say."""
+        """Return the multiply-accumulates of a job; 0 if it does not state them."""
         ...
 
     def traffic(self, job: JobValues, declared: Traffic) -> Traffic:
@@ -96,11 +96,11 @@ class DeclaredUnit(JobUnit):
         return AcceptedJob(timing, places[-1][1], computed, numbers, traffic, macs)
 
     def retime(self, job: JobRecord) -> JobTiming:
-        """Compute a job's cycles anew."""
+        """Recompute a job's cycles."""
         return self._behaviour.timing(JobValues(**job.numbers), job.traffic.nbytes)
 
     def _fetch(self, job: Job) -> int:
-        """Take the image that DESCRIPTOR points to, once; its bytes."""
+        """Load the image that DESCRIPTOR points to, once; return its bytes."""
         address, self.values["DESCRIPTOR"] = self.values["DESCRIPTOR"], 0
         if not address:
             return 0
@@ -141,7 +141,7 @@ class DeclaredUnit(JobUnit):
     def _count(
         self, places: Sequence[tuple[Operand, int, int]], traffic: Traffic, declared: Traffic
     ) -> None:
-        """Tell observers which of the operands' bytes the unit moves; the result comes later."""
+        """Report the operands' bytes that the unit moves to observers; the result comes later."""
         moved = traffic.operands
         if moved is None and traffic.read != declared.read:
             self.bus.count(None, traffic.read)

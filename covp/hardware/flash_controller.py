@@ -18,7 +18,7 @@ class FlashController(Peripheral):
 
     @property
     def is_programming(self) -> bool:
-        """True if it is unlocked and takes data: a debugger's stores then come to it, too."""
+        """True if it is unlocked and takes data: it then gets a debugger's stores, too."""
         raise NotImplementedError
 
     def store(self, address: int, size: int, value: int) -> None:

@@ -10,7 +10,7 @@ class InterruptInputs(Protocol):
     """A core's interrupt request lines."""
 
     def set_line(self, number: int, level: bool) -> None:
-        """Interrupt request line ``number``, from 0, goes up or down: ``level``."""
+        """Set the ``level`` of interrupt request line ``number``, counted from 0."""
         ...
 
 

@@ -20,7 +20,7 @@ from covp.hardware.registers import Field, Register, RegisterMap
 
 Role = Literal["tensor", "table", "result"]
 FIRST_OFFSET = 0x10
-"""Registers before it are those of every unit, see `covp.hardware.job_unit`."""
+"""First offset of a unit's own registers; see `covp.hardware.job_unit` for those before it."""
 
 
 def _protocol() -> tuple[Register, ...]:
@@ -58,7 +58,7 @@ def _protocol() -> tuple[Register, ...]:
 
 
 PROTOCOL = _protocol()
-"""CTRL, STATUS and INTERRUPT at the offsets 0, 4 and 8."""
+"""The registers CTRL, STATUS and INTERRUPT at offsets 0, 4 and 8."""
 _DESCRIPTOR = Register(
     "DESCRIPTOR",
     0x0C,

@@ -65,7 +65,7 @@ class Traffic:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in both directions."""
+        """Sum of the bytes in both directions."""
         return self.read + self.written
 
 

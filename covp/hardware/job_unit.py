@@ -71,7 +71,7 @@ class AcceptedJob:
 
     @property
     def span(self) -> tuple[int, int]:
-        """First address of the result and the one past its end."""
+        """First address of the result and the address past its end."""
         return self.address, self.address + self.result.nbytes
 
 

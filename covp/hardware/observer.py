@@ -1,4 +1,4 @@
-"""`Observer`: sees what goes over a board's bus, and when time passes without an instruction."""
+"""`Observer`: gets a board's bus accesses and the times that pass without an instruction."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class DmaRequests:
         self._receivers = receivers
 
     def pulse(self, number: int) -> None:
-        """Request a transfer, as a peripheral has something to be moved.
+        """Request a transfer for a peripheral that has data to be moved.
 
         Args:
             number: of the signal, 0 to 31.
@@ -67,7 +67,7 @@ class PlainState:
 
     @classmethod
     def of(cls, attributes: dict[str, object]) -> PlainState | None:
-        """Return a copy; None where one is anything else, or the same container is there twice."""
+        """Return a copy, or None if a value is not plain or a container appears twice."""
         plain: dict[str, object] = {}
         containers: dict[str, Any] = {}
         seen: set[int] = set()
@@ -190,7 +190,7 @@ class Peripheral:
         self.reset()
 
     def reset(self) -> None:
-        """Put the registers to their reset values; models add their own state."""
+        """Set the registers to their reset values; models also reset their own state."""
         self.values = {register.name: register.reset_value for register in self.registers}
 
     def on_request(self, number: int) -> None:
@@ -230,7 +230,7 @@ class Peripheral:
             vars(self).update(copy.deepcopy(state, self._kept()))
 
     def _drop_all_but(self, names: Set[str]) -> None:
-        """Forget attributes that were not there when the state was saved."""
+        """Delete attributes that did not exist when the state was saved."""
         for name in vars(self).keys() - names - self.not_saved:
             delattr(self, name)
 
@@ -244,7 +244,7 @@ class Peripheral:
         return self.registers[register][field].get(self.values[register])
 
     def set(self, register: str, field: str, value: int) -> None:
-        """Change a ``field`` of a ``register`` to ``value``, whatever software may do to it."""
+        """Set a ``field`` of a ``register`` to ``value``, even where software may not write it."""
         found = self.registers[register][field]
         self.values[register] = found.put(self.values[register], value)
 

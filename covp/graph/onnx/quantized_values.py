@@ -92,7 +92,7 @@ def as_int8(importer: Importer, tensor: Tensor, parameters: ScaleAndZeroPoint) -
         int(wanted.zero_point[0]),
     ):
         return tensor
-    # the same bytes, read otherwise
+    # the same bytes, reinterpreted
     return importer.add("RESHAPE", tensor, shape=tensor.shape, quantization=wanted)
 
 

@@ -81,7 +81,7 @@ _OWN = ("", "ai.onnx")
 _BATCH = re.compile(r"(?i).*batch.*|n|b|bs|unk__\d+|s\d+|dim_0|")
 """Names that exporters give a batch of any size: PyTorch (batch, s77), tf2onnx (unk__12) and
 scikit-learn (no name). Other names, such as seq_len, are not of a batch."""
-# what wrong numbers in a model make of converters and shape rules
+# exceptions that wrong numbers in a model cause in converters and shape rules
 _WRONG = (ArithmeticError, AssertionError, LookupError, MemoryError, TypeError, ValueError)
 
 

@@ -111,7 +111,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 def _float(op: Op, x: Array) -> Array:
     if op.kind == "LOGISTIC":
-        # the exponential may be infinite: its inverse is the 0 that is wanted
+        # the exponential may be infinite: its inverse is 0, as required
         return np.asarray(1 / (1 + np.exp(-x.astype(np.float64))))
     if op.kind == "TANH":
         return np.asarray(np.tanh(x))

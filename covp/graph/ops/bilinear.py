@@ -62,7 +62,7 @@ def _fixed_point(
     at = np.arange(target, dtype=np.int64) * scale
     if half_pixel:
         at = at + scale // 2 - one // 2
-    # a negative place is cut off towards zero, as C divides
+    # a negative coordinate is truncated towards zero, as in C
     lower = np.maximum(at, 0) // one
     upper = np.minimum(np.maximum(at + one - 1, 0) // one, source - 1)
     return Neighbours(lower, upper, at - one * lower)

@@ -49,7 +49,7 @@ def _divide(op: Op, x: Array, y: Array) -> Array:
         return np.clip(x / y, *float_activation_range(activation))
     safe = np.where(y == 0, 1, y).astype(y.dtype)
     quotient = np.floor_divide(x, safe)
-    # numpy rounds down, ONNX to zero
+    # numpy rounds down, ONNX towards zero
     inexact = (quotient * safe != x) & ((x < 0) != (safe < 0))
     return np.where(y == 0, 0, quotient + inexact)
 

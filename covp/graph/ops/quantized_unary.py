@@ -63,7 +63,7 @@ def interpolation_table(op: Op) -> Array:
     interpolated = _round_half_away((scale(low + (i + _SINGLE(1)) * step) + left) / _SINGLE(2))
     samples = left - _round_half_away((interpolated - middle) / _SINGLE(2))
     table = np.concatenate([samples, _round_half_away(scale(np.array([high], _SINGLE)))])
-    # of what is out of range nothing but its side is left
+    # values out of range keep only the side that they are on
     return np.asarray(np.clip(np.nan_to_num(table, nan=MAX), MIN, MAX).astype(np.int64))
 
 

@@ -87,7 +87,7 @@ def _mean(x: Array, axes: Axes) -> Any:
     if x.dtype.kind == "f":
         return _sum(x, axes) / x.dtype.type(count(x.shape, axes))
     total = x.sum(axis=axes, dtype=np.uint64 if x.dtype.kind == "u" else np.int64)
-    # cut, where numpy rounds down
+    # truncate: numpy rounds down
     quotient, rest = np.divmod(total, total.dtype.type(max(count(x.shape, axes), 1)))
     return quotient + ((rest != 0) & (total < 0))
 

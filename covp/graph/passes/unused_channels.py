@@ -40,7 +40,7 @@ def _read_channels(op: Op) -> Indices:
         return np.arange(weights.shape[3])
     read = (weights != 0).any(axis=(0, 1, 2))
     count = min(-(-max(int(read.sum()), 1) // _MULTIPLE) * _MULTIPLE, read.size)
-    # used ones first, each group in its order
+    # used channels first, both groups in their original order
     chosen = np.argsort(~read, kind="stable")[:count]
     return np.sort(chosen)
 

@@ -8,7 +8,7 @@ from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import definition
 
-# what TFLM and LiteRT compute is of this scale and zero point, whatever the file says
+# TFLM and LiteRT write with this scale and zero point, whatever the file says
 _FIXED_OUTPUTS = {
     "int8": {
         "L2_NORMALIZATION": (1 / 128, 0),

@@ -117,7 +117,7 @@ class SubgraphTensors:
 
     def _data(self, raw: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any] | None:
         content = self._file.content(raw.Buffer())
-        # nothing needs no buffer: the shape that makes a scalar
+        # an empty tensor has no buffer: the shape of a scalar
         is_constant = bool(content) or 0 in shape
         return np.frombuffer(content, dtype).reshape(shape) if is_constant else None
 

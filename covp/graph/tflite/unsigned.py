@@ -17,7 +17,7 @@ from covp.errors import ModelError
 from covp.graph.graph import Graph, Op, Tensor
 
 _OFFSET = 128
-# they take stored values for numbers
+# kinds that take stored values for numbers
 _NUMBERS = frozenset({"CAST", "GATHER_ND", "ONE_HOT", "BITWISE_XOR", "RIGHT_SHIFT"})
 
 

@@ -42,7 +42,7 @@ def _identity(node: OnnxNode, importer: Importer) -> Tensor:
 
 @register("Dropout")
 def _dropout(node: OnnxNode, importer: Importer) -> list[Tensor]:
-    """Nothing is dropped in an inference: the mask is true everywhere."""
+    """Convert Dropout, which drops nothing in inference: the mask is true everywhere."""
     source = node.input(0)
     mask = [importer.constant(np.ones(source.shape, np.bool_))] if node.wants(1) else []
     return [source, *mask]

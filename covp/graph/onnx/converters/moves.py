@@ -36,7 +36,7 @@ def known(node: OnnxNode, *positions: int) -> bool:
 def _concat(node: OnnxNode, importer: Importer) -> Tensor:
     parts = [node.input(position) for position in range(len(node.inputs))]
     axis = axis_of(node.get("axis", 0), len(parts[0].shape))
-    # empty parts give nothing
+    # empty parts contribute nothing
     kept = [t for t in parts if t.shape[axis : axis + 1] != (0,)] or parts[:1]
     return (
         kept[0]

@@ -44,7 +44,7 @@ def with_axis_last(source: Tensor, axis: int, importer: Importer) -> tuple[Tenso
 
 @register(*_KINDS)
 def _along_an_axis(node: OnnxNode, importer: Importer) -> Tensor:
-    """Before opset 13 everything from the axis on is one row."""
+    """Convert softmaxes along an axis; before opset 13 all axes from it on are one row."""
     kind, attributes = _KINDS[node.kind]
     source = node.input(0)
     axis = axis_of(node.get("axis", -1 if node.opset >= 13 else 1), len(source.shape))
@@ -114,8 +114,8 @@ def _rms(node: OnnxNode, importer: Importer) -> Tensor:
 
 
 @register("InstanceNormalization", "GroupNormalization")
-def _of_groups(node: OnnxNode, importer: Importer) -> Tensor:
-    """Each group of channels of each image alone; then scale and bias of each channel.
+def _normalize_groups(node: OnnxNode, importer: Importer) -> Tensor:
+    """Normalize each group of channels of each image; then scale and shift each channel.
 
     Before opset 21 a group had one scale and one bias.
     """

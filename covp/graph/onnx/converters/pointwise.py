@@ -147,7 +147,7 @@ def _clip(node: OnnxNode, importer: Importer) -> Tensor:
     if source.dtype == np.float32:
         if kind is not None:
             return importer.add(kind, source)  # joins the layer before
-        # what the standard takes for a missing limit: infinities become the largest numbers
+        # the standard's values of missing limits: infinities become the largest numbers
         ends = np.finfo(np.float32).min, np.finfo(np.float32).max
         bounds = [
             importer.constant(np.array(end)) if bound is None else bound

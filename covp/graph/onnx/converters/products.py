@@ -33,7 +33,7 @@ def matmul(importer: Importer, first: Tensor, second: Tensor) -> Tensor:
 
 @register("Gemm")
 def _gemm(node: OnnxNode, importer: Importer) -> Tensor:
-    """alpha * A' * B' + beta * C, where C broadcasts to the product."""
+    """Convert Gemm: alpha * A' * B' + beta * C, where C broadcasts to the product."""
     x, y, c = node.input(0), node.input(1), node.optional(2)
     swap_x, swap_y = bool(node.get("transA", 0)), bool(node.get("transB", 0))
     alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)

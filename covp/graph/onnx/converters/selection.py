@@ -19,7 +19,7 @@ from covp.graph.ops.matmul import BatchMatMul
 
 @register("TopK")
 def _top_k(node: OnnxNode, importer: Importer) -> list[Tensor]:
-    """Sorted, whether the node asks for it or not."""
+    """Convert TopK; the elements are sorted whether the node asks for it or not."""
     source = node.input(0)
     axis = axis_of(node.get("axis", -1), len(source.shape))
     count = node.optional(1)
@@ -41,7 +41,7 @@ def _top_k(node: OnnxNode, importer: Importer) -> list[Tensor]:
 
 @register("Einsum")
 def _einsum(node: OnnxNode, importer: Importer) -> Tensor:
-    """Operands are joined two by two; an axis is summed as soon as no other needs it."""
+    """Convert Einsum: join operands pairwise, summing an axis once no other operand needs it."""
     text = "".join(str(node.get("equation", "")).split())
     left, arrow, result = text.partition("->")
     terms = left.split(",")

@@ -202,7 +202,7 @@ def _transposed_size(
         whole = (space[axis] - 1) * stride[axis] + more[axis] + (kernel[axis] - 1) * dilation[axis]
         if wanted is not None:
             total = whole + 1 - wanted[axis]
-            # the specification gives the odd element to the other side than convolutions do
+            # the specification puts the odd element on the opposite side to convolutions
             less, larger = total // 2, total - total // 2
             before.append(less if auto == "SAME_UPPER" else larger)
             size.append(wanted[axis])

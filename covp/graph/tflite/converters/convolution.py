@@ -54,7 +54,7 @@ def _conv2d(op: Op, table: Any) -> Conv2D | ConvND:
 
 @register("TRANSPOSE_CONV")
 def _transpose_conv(op: Op, table: Any) -> TransposeConv:
-    """TFLite's inputs are the output's shape, weights, image and bias.
+    """Convert TRANSPOSE_CONV, whose inputs are the output's shape, weights, image and bias.
 
     A shape that comes at run time can only be the one that the file states for the output. Where
     a file has a bias of int16, its values count as int64: micro/kernels/transpose_conv.cc.

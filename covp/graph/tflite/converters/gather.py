@@ -69,7 +69,7 @@ def _mirror_pad(op: Op, table: Any) -> MirrorPad:
 
 @register("SCATTER_ND")
 def _scatter_nd(op: Op, table: Any) -> Scatter:
-    """TFLite scatters sums into zeros: its inputs are indices, updates and the shape."""
+    """Convert SCATTER_ND, which adds updates to zeros; inputs are indices, updates, shape."""
     shape = tuple(constant_integers(op, 2, "the shape"))
     out = op.output
     zero = 0 if out.quantization is None else out.zero_point

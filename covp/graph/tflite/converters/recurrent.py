@@ -37,7 +37,7 @@ def _svdf(op: Op, table: Any) -> Svdf:
 
 @register("CIRCULAR_BUFFER")
 def _circular_buffer(op: Op, content: bytes) -> CircularBuffer:
-    """TFLM's custom operator; its options are a FlexBuffer, whose first value is cycles_max.
+    """Convert TFLM's custom CIRCULAR_BUFFER; cycles_max is the first value of its FlexBuffer.
 
     Without them TFLM takes the shapes of two networks of its own: circular_buffer_common.cc.
     """
