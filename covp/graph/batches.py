@@ -148,7 +148,7 @@ def _exact(op: Op, maps: Sequence[IndexMap]) -> bool:
 def _independent(
     op: Op, is_each: Sequence[bool], single: IndexMap, many: IndexMap, output: Tensor
 ) -> bool:
-    """Return whether each sample reads its own part of varying inputs, and the others alike."""
+    """Return whether samples read separate parts of varying inputs and the same of all others."""
     if single.loops != many.loops:
         return False
     extents = (*output.shape, *(loop.extent for loop in single.loops))

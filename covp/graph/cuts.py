@@ -75,7 +75,7 @@ def _read_of_rows(op: Op) -> Index | None:
 
 
 def _has_rows(op: Op) -> bool:
-    """Return whether the attributes fit each row alone: they may tell of the number of rows."""
+    """Return whether the attributes hold for each row alone: some state the number of rows."""
     rule, window, height = definition(op.kind), window_of(op), _computed(op)[0].shape[_ROWS]
     for row in {0, op.output.shape[_ROWS] // 2, op.output.shape[_ROWS] - 1}:
         start, end = window.rows(row, 1)

@@ -61,7 +61,7 @@ class Deviation:
         return f"by {much} in {self.differ:,} of {self.elements:,} elements"
 
     def and_other(self, other: Deviation) -> Deviation:
-        """Merge both: all elements, the largest difference, no rule where one has none."""
+        """Merge two deviations: all elements, the largest difference, no rule if one has none."""
         first, _ = sorted((self, other), key=lambda found: (found.rule is not None, -found.steps))
         differ, elements = self.differ + other.differ, self.elements + other.elements
         return replace(first, differ=differ, elements=elements, steps=max(self.steps, other.steps))

@@ -160,7 +160,7 @@ class Op:
         return self.outputs[0]
 
     def input(self, position: int) -> Tensor:
-        """Return the input at a position that is not optional."""
+        """Return the required input at a position."""
         tensor = self.inputs[position]
         if tensor is None:
             raise ValueError(f"{self.name}: input {position} is missing")
@@ -337,7 +337,7 @@ def _tensors_text(tensors: Iterable[Tensor | None]) -> str:
 
 
 def attributes_text(attributes: Any) -> str:
-    """Return "stride=(2, 2), activation='relu'": without what is empty or the default."""
+    """Return text such as "stride=(2, 2), activation='relu'", without empty or default values."""
     if attributes is None:
         return ""
     if not is_dataclass(attributes) or isinstance(attributes, type):

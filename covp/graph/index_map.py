@@ -133,7 +133,7 @@ class Index:
         return term
 
     def loops(self) -> frozenset[int]:
-        """Return the numbers of the loops that it depends on."""
+        """Return the numbers of the loops on which the index depends."""
         return frozenset(number for term in self.terms for number, _ in term.loops)
 
     def at(self, values: Mapping[int, Any]) -> Any:

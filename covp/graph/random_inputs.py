@@ -55,7 +55,7 @@ def random_inputs(
 def probing_inputs(
     tensors: Iterable[Probed], seed: int, readers: Sequence[Op] = ()
 ) -> dict[str, list[NDArray[Any]]]:
-    """Return inputs that random ones leave out, by what they are: one array per tensor for each.
+    """Return inputs that random ones miss, by description: an array per tensor for each.
 
     "near the zero point": at most 3 steps from it, so that little saturates; of floats a hundredth
     of the normal distribution. "lowest, highest": the first half of the elements is the lowest

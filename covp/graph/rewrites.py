@@ -93,7 +93,7 @@ def _from_inputs(
     shared: dict[str, Tensor],
     rules: Iterable[RoundingRule],
 ) -> bool:
-    """Return whether a tensor differs for values of the inputs, too.
+    """Return whether a tensor also differs when it is computed from values of the inputs.
 
     What several tensors hold may depend on each other, as one is computed from the other. A rewrite
     that is right may need that, and random values of each do not have it.

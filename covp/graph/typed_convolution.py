@@ -268,7 +268,7 @@ def _problem(
 
 
 def _check_int16(op: Op) -> None:
-    """Raise ModelError for an int16 activation with a zero point: LiteRT rejects it, too."""
+    """Raise ModelError for an int16 activation with a zero point, as LiteRT does."""
     for tensor in (op.input(0), op.output):
         if op.input(0).dtype == np.int16 and tensor.zero_point != 0:
             raise ModelError(
@@ -319,7 +319,7 @@ def resolve_float(op: Op) -> FloatConv2D:
     batch, height, width, channels = op.input(0).shape
     depthwise = op.kind == "DEPTHWISE_CONV_2D"
     if not depthwise and weights.shape[3] != channels:
-        raise ModelError(f"{channels // weights.shape[3]} groups; only 1")
+        raise ModelError(f"{channels // weights.shape[3]} groups; only 1 is supported")
     out_channels = op.output.shape[3]
     bias = op.inputs[2].data if len(op.inputs) > 2 and op.inputs[2] is not None else None
     return FloatConv2D(

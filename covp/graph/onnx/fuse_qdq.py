@@ -75,7 +75,7 @@ _UNARY = frozenset(
 
 
 def with_integers(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with patterns replaced; itself if it has none or a node is malformed."""
+    """Return the model with its patterns replaced, or unchanged if a node is malformed."""
     if not any(node.op_type == "DequantizeLinear" for node in model.graph.node):
         return model
     changed = onnx.ModelProto()

@@ -138,7 +138,7 @@ class Importer:
         return outputs
 
     def _limit_folds(self, kind: str, made: Sequence[Tensor]) -> None:
-        """Raise ModelError: constants would take more than a core has, before they are made."""
+        """Raise ModelError before constants are computed that would take more than a core has."""
         self._folded += sum(tensor.nbytes for tensor in made)
         if self._folded > MOST_FOLDED:
             raise ModelError(
@@ -155,7 +155,7 @@ class Importer:
         return Tensor(label, array.shape, array.dtype, quantization, array)
 
     def reshape(self, source: Tensor, shape: Sequence[int]) -> Tensor:
-        """Return the tensor in another shape; itself where it has it."""
+        """Return the tensor in another shape; the tensor itself if it has that shape."""
         if source.shape == tuple(shape):
             return source
         return self.add("RESHAPE", source, shape=shape, quantization=source.quantization)
@@ -173,11 +173,11 @@ class Importer:
         )
 
     def unique(self, name: str) -> str:
-        """Return the name, or one made from it that no tensor has yet."""
+        """Return the name, or one derived from it that no tensor has yet."""
         return _unused_name(name, self._names)
 
     def rename(self, tensor: Tensor, name: str) -> None:
-        """Call a tensor by its name in the model, if no other has it."""
+        """Give a tensor its name in the model, unless another tensor has that name."""
         if name not in self._names:
             self._names.add(name)
             tensor.name = name

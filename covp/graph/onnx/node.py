@@ -42,14 +42,14 @@ class OnnxNode:
     stated: Sequence[tuple[int, ...] | None] = ()
 
     def input(self, position: int) -> Tensor:
-        """Return an input that is not optional. Raises ModelError where it is missing."""
+        """Return a required input. Raises ModelError: it is missing."""
         tensor = self.optional(position)
         if tensor is None:
             raise ModelError(f"input {position} is missing")
         return tensor
 
     def optional(self, position: int) -> Tensor | None:
-        """Return an input; None where it is left out."""
+        """Return an optional input, or None if it is left out."""
         return self.inputs[position] if position < len(self.inputs) else None
 
     def wants(self, position: int) -> bool:
@@ -74,7 +74,7 @@ class OnnxNode:
         return shape
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return an attribute; ``default`` where the node does not have it."""
+        """Return an attribute, or ``default`` if the node does not have it."""
         return self.attributes.get(name, default)
 
     def constant(self, position: int, what: str) -> NDArray[Any]:

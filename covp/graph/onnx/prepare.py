@@ -107,7 +107,7 @@ def convert_if(node: OnnxNode, importer: Importer, run: Run) -> list[Tensor]:
     """
     branches = [node.get("then_branch"), node.get("else_branch")]
     if not all(isinstance(branch, onnx.GraphProto) for branch in branches):
-        raise ModelError("has not both branches")
+        raise ModelError("does not have both branches")
     condition = node.input(0)
     if condition.dtype != np.bool_ or condition.size != 1:
         raise ModelError(f"the condition {condition.name} is not one bool")
@@ -211,7 +211,7 @@ def _type_of(node: OnnxNode, position: int) -> bytes:
 
 
 def _fill_in(body: onnx.FunctionProto, proto: onnx.NodeProto, schema: Any) -> None:
-    """Put the node's attributes, or their defaults, where the body refers to them."""
+    """Substitute the node's attributes, or their defaults, where the body refers to them."""
     given = {a.name: a for a in proto.attribute}
     for name, stated in schema.attributes.items():
         if name not in given and stated.default_value.name:

@@ -171,7 +171,7 @@ class ProtoGraph:
         return None if value is None else value.shape
 
     def symmetric_along(self, edge: QuantizedEdge, axis: int) -> bool:
-        """Return whether scales run along ``axis`` and values less their zero points fit int8."""
+        """Return whether scales run along ``axis`` and values minus zero points fit int8."""
         shape, value = self.stored_shape(edge.name), self.constant(edge.name)
         if shape is None or edge.axis % len(shape) != axis:
             return False
@@ -269,7 +269,7 @@ class ProtoGraph:
         return found
 
     def insert_before(self, node: onnx.NodeProto, made: onnx.NodeProto) -> None:
-        """Insert a new node; the other one is not read by the pattern any more."""
+        """Insert a new node before another one, which the pattern no longer reads."""
         self.nodes.insert(self._index(node), made)
         self._enter(made)
 

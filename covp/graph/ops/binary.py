@@ -34,7 +34,7 @@ class BitShift:
 
 
 def saturate(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Return floats cut to whole numbers, at most the integer type's ends; NaN gives 0."""
+    """Return floats truncated to integers and saturated to the type; NaN gives 0."""
     info = np.iinfo(dtype)
     whole = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0))
     inside = np.where((whole > float(info.min)) & (whole < float(info.max)), whole, 0.0)

@@ -23,7 +23,7 @@ TypeRule = Callable[[Op], None]
 
 
 def no_macs(op: Op) -> int:
-    """Return 0, for operators that multiply nothing worth counting."""
+    """Return 0, for operators without multiplications worth counting."""
     return 0
 
 
@@ -138,7 +138,7 @@ def ieee() -> np.errstate:
 
 
 def given(values: Sequence[Array | None], position: int) -> Array:
-    """Return the value of an input that is not optional."""
+    """Return the value of a required input."""
     value = values[position]
     assert value is not None
     return value

@@ -105,7 +105,7 @@ def wrap(indices: Array, extent: int | Array) -> Array:
 
 
 def _demand_elements(source: Shape, indices: Shape) -> None:
-    """Check that there is something to find."""
+    """Raise ModelError if there are indices and no element to find."""
     if 0 in source and 0 not in indices:
         raise ModelError(f"there are {indices} indices for {source}, which has no element")
 

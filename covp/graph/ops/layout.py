@@ -155,7 +155,7 @@ def _pad_reads(op: Op) -> list[IndexMap]:
 
 
 def placed_along(space: Space, axis: int, start: int) -> tuple[Index, ...]:
-    """Return the axes of the output, one of them less where something begins there."""
+    """Return the output's axes as indices, shifted along one axis by where a part begins."""
     return (*space.axes[:axis], space.axes[axis] - start, *space.axes[axis + 1 :])
 
 

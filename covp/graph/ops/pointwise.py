@@ -116,7 +116,7 @@ def check_types(op: Op) -> None:
                 f"{data[0].dtype}; one type is needed, convert the model again"
             )
     if rule.gives == "bool" and op.output.dtype != np.bool_:
-        raise ModelError(f"tensor {op.output.name} is {op.output.dtype}; {op.kind} gives bool")
+        raise ModelError(f"tensor {op.output.name} is {op.output.dtype}; {op.kind} needs bool")
     if is_quantized(op):
         _check_quantization(op)
     else:

@@ -17,13 +17,13 @@ from covp.graph.quantization import multiply_by_quantized_multiplier, quantize_m
 
 def _quantized_shape(op: Op) -> list[Shape]:
     if op.output.dtype.kind not in "iu" or op.output.quantization is None:
-        raise ModelError(f"QUANTIZE to {op.output.dtype}, which has no scale; it gives integers")
+        raise ModelError(f"QUANTIZE to {op.output.dtype}, which has no scale; only integers")
     return [op.input(0).shape]
 
 
 def _real_shape(op: Op) -> list[Shape]:
     if op.output.dtype != np.float32:
-        raise ModelError(f"DEQUANTIZE to {op.output.dtype}; it gives float32")
+        raise ModelError(f"DEQUANTIZE to {op.output.dtype}; only float32 is supported")
     return [op.input(0).shape]
 
 

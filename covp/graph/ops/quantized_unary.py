@@ -130,7 +130,7 @@ def _abs(op: Op, x: Array) -> Array:
 
 
 def _neg(op: Op, x: Array) -> Array:
-    """Negate the stored values, which wrap."""
+    """Negate the stored values, with wraparound."""
     scales = [(t.scale, t.zero_point) for t in (op.input(0), op.output)]
     if scales[0] != scales[1] or scales[0][1]:
         raise ModelError("its input and output need the same scale and zero point 0, as in TFLite")

@@ -204,7 +204,7 @@ class _Cell:
 
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """Return all steps in double; what is past a sequence's length is 0, as in onnxruntime."""
+    """Compute all steps in double; steps past a sequence's length are 0, as in onnxruntime."""
     a: Recurrent = op.attributes
     time, batch, _ = extents(op)
     padded = [*values, *[None] * (8 - len(values))]

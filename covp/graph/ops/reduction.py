@@ -155,7 +155,7 @@ def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
 
 
 def mean_factor(op: Op, elements: int) -> tuple[int, int]:
-    """Return the multiplier and shift for the sum of ``elements`` values less their zero points.
+    """Return the multiplier and shift for the sum of ``elements`` values minus zero points.
 
     Source: reference_ops::QuantizedMeanOrSum, which puts 1 / count into the factor of MEAN; TFLM
     and LiteRT use it for equal quantization on both sides too (older ones divided there).
@@ -208,7 +208,7 @@ def _reads(op: Op) -> list[IndexMap]:
 
 
 def _axes_that_fit(op: Op) -> Domains:
-    """Return as axes that come at run time the first ones that give the output's shape."""
+    """Return the first axes that give the output's shape, for axes that come at run time."""
     if op.attributes.axes is None:
         source = op.input(0).shape
         for axes in combinations(range(len(source)), op.input(1).size):

@@ -149,7 +149,7 @@ def _result(attention: TiledAttention) -> Strides:
 
 
 def _reference(op: Op, values: Sequence[Array | None]) -> list[Array]:
-    """Return the operators one after the other."""
+    """Run the operators one after the other."""
     attributes: TiledAttention = op.attributes
     known = {id(tensor): value for tensor, value in zip(op.inputs, values, strict=True) if tensor}
     for part in attributes.ops:

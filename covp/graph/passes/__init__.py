@@ -52,7 +52,7 @@ Only `fold_scales` changes results, those of float layers, by their rounding."""
 
 
 def run_passes(graph: Graph, more: Sequence[Callable[[Graph], Graph]] = ()) -> Graph:
-    """Return a new graph that computes the same with fewer operators; the argument stays as it is.
+    """Return a new graph that computes the same with fewer operators; the argument is unchanged.
 
     Args:
         graph: of a model.
@@ -121,7 +121,7 @@ def _log_change(name: str, before: Graph, after: Graph) -> None:
 
 
 def _new_constants(before: Graph, after: Graph) -> int:
-    """Return how many arrays of the graph it did not have before."""
+    """Return how many constants of the graph are new arrays."""
     known = {id(tensor.data) for tensor in before.tensors() if tensor.constant}
     arrays = {id(tensor.data) for tensor in after.tensors() if tensor.constant}
     return len(arrays - known)

@@ -9,7 +9,7 @@ from covp.graph.ops import definition
 
 
 def fold_constants(graph: Graph) -> None:
-    """Compute now what does not depend on the graph's inputs.
+    """Compute at compile time what does not depend on the graph's inputs.
 
     An output of the graph, or what a state becomes, stays computed at run time: it needs a place
     in memory.

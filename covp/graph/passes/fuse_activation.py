@@ -11,7 +11,7 @@ _ACTIVATIONS = {"RELU": "relu", "RELU6": "relu6"}
 
 
 def fuse_activations(graph: Graph) -> None:
-    """Fuse where that is bit-exact: the same scale on both sides, and no other reader."""
+    """Fuse activations where it is bit-exact: the same scale on both sides and no other reader."""
     producers = {id(tensor): op for op in graph.ops for tensor in op.outputs}
     for op in list(graph.ops):
         if op.kind not in _ACTIVATIONS:

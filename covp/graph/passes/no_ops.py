@@ -8,7 +8,7 @@ from covp.graph.graph import Graph, Op, Tensor
 
 
 def remove_no_ops(graph: Graph) -> None:
-    """Let the readers of such an output read the input instead.
+    """Remove operators whose output equals their input; their readers read the input.
 
     RESHAPE stays: it changes the shape, and costs nothing in the generated code. An output of the
     graph, or what a state becomes, stays as well: it needs memory of its own.

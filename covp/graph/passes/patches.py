@@ -136,7 +136,7 @@ class _Roll:
         return ends
 
     def _compute(self, op: Op) -> None:
-        """Add an operator over the rows that are wanted and not there, and what it needs."""
+        """Add an operator for the wanted rows that are missing, and the rows that it needs."""
         output = op.output
         first, end = self._done[id(output)], self._ends[id(output)]
         start, stop = self._windows[id(op)].rows(first, end - first)
@@ -164,7 +164,7 @@ class _Roll:
             self._drop(tensor)
 
     def _drop(self, tensor: Tensor) -> None:
-        """Keep of a tensor what later strips read, once this strip's readers are done."""
+        """Keep only the rows that later strips read, once this strip's readers are done."""
         readers = [op for op in self._chain if tensor in op.inputs]
         if tensor is self._source or any(
             self._done[id(op.output)] < self._ends[id(op.output)] for op in readers
@@ -197,7 +197,7 @@ class _Roll:
         return made
 
     def _copy(self, op: Op, held: _Held, first: int, why: str) -> Tensor:
-        """Return a copy of the last rows of what is held of an operator's output."""
+        """Return a copy of the last rows that are held of an operator's output."""
         made = replace(held.tensor, name=f"{held.tensor.name}{why}", shape=_shape(held, first))
         attributes = StridedSlice(_slices(held.tensor, first - held.first, held.tensor.shape[1]))
         given, name = [held.tensor], f"copy {made.name}"

@@ -9,7 +9,7 @@ from covp.graph.passes.axis_orders import is_elementwise
 
 
 def merge_reshapes(graph: Graph) -> None:
-    """Move elementwise operators of one input before a RESHAPE of what is computed.
+    """Move elementwise operators of one input before a RESHAPE of a computed tensor.
 
     So an activation stands behind the convolution that it becomes a part of.
     """

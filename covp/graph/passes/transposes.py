@@ -29,7 +29,7 @@ Choice = Callable[[Graph, Op, list[Op], Order], bool]
 
 
 def remove_transposes(graph: Graph) -> None:
-    """Cancel TRANSPOSE pairs and sink the others, where that leaves less to move."""
+    """Cancel TRANSPOSE pairs, and sink the others where fewer elements are then moved."""
     if any(op.kind == "TRANSPOSE" for op in graph.ops):
         best = min((_sink_all(graph, choice) for choice in (_always, _fewer)), key=_cost)
         while _cost(best) < _cost(graph):
@@ -83,7 +83,7 @@ def _fewer(graph: Graph, op: Op, sources: list[Op], order: Order) -> bool:
 
 
 def _sink_all(graph: Graph, choice: Choice) -> Graph:
-    """Return a copy whose transposes sank where the choice allows it."""
+    """Return a copy of the graph with transposes sunk where the choice allows it."""
     return _Sinking(copy_graph(graph), choice).graph
 
 

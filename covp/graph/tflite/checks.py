@@ -86,7 +86,7 @@ def check_order(graph: Graph) -> None:
     """Raise ModelError if an operator reads an unknown tensor or writes one that is known."""
     for source in graph.inputs:
         if source.data is not None:
-            raise ModelError(f"input {source.name} has values of its own; it can be no constant")
+            raise ModelError(f"input {source.name} has values of its own; it cannot be a constant")
     known = {id(tensor) for tensor in (*graph.inputs, *(s.before for s in graph.states))}
     for op in graph.ops:
         for tensor in op.inputs:

@@ -65,7 +65,7 @@ class SubgraphTensors:
         return bool(self._subgraph.Tensors(index).IsVariable())
 
     def unused_name(self, wanted: str) -> str:
-        """Return a name that no tensor has; it is taken then."""
+        """Return ``wanted``, or a name derived from it, that no tensor of the file has."""
         self._names = _unique([*self._names, wanted])
         return self._names.pop()
 

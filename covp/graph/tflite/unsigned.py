@@ -32,7 +32,7 @@ def shift_to_int8(tensor: Tensor) -> Tensor:
 
 
 def adapt(op: Op, unsigned: Container[int]) -> None:
-    """Keep what an operator does to uint8, where that is not what it does to int8.
+    """Preserve what an operator does to uint8 where it treats int8 differently.
 
     Args:
         op: with its attributes.

@@ -50,7 +50,7 @@ class GraphBuilder:
     def state(
         self, name: str, initial: NDArray[Any], scale: float | None = None, zero_point: int = 0
     ) -> Tensor:
-        """Add a tensor that holds what `becomes` said from the second inference on."""
+        """Add a state, which from the second inference on holds the tensor given to `becomes`."""
         own = quantization(scale, zero_point)
         before = Tensor(f"{name}_before", initial.shape, initial.dtype, own)
         self.states.append(State(name, before, before, initial))

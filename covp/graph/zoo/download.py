@@ -20,7 +20,7 @@ MOST_BYTES = 1 << 28
 
 
 def download(url: str, path: Path, sha256: str) -> None:
-    """Store what the URL holds, if it has the hash.
+    """Download a file and store it if its hash is the expected one.
 
     Raises:
         CovpError: no answer, or another content; nothing is stored then.

@@ -20,7 +20,7 @@ from covp.graph.zoo.tflite_options_writer import CUSTOM_NAMES, builtin_options, 
 
 
 def tflite_form(graph: Graph) -> Graph:
-    """Return the graph with such operators as a file has them; the argument stays as it is."""
+    """Return the graph with operators in the form of a file; the argument is unchanged."""
     return replace(graph, ops=[_FORMS.get(op.kind, _same)(op) for op in graph.ops])
 
 

@@ -61,7 +61,7 @@ def _attention(node: OnnxNode, importer: Importer) -> Sequence[Tensor | None]:
 
 
 def _scores(node: OnnxNode) -> int:
-    """Return which scores are the fourth output. Raises ModelError where there are none such."""
+    """Return which scores are the fourth output. Raises ModelError: the mode is unknown."""
     mode = int(node.get("qk_matmul_output_mode", 0))
     if not 0 <= mode <= 3:
         raise ModelError(f"qk_matmul_output_mode is {mode}; 0 to 3 are known")

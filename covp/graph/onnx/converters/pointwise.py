@@ -164,7 +164,7 @@ _RECTIFIERS: dict[tuple[float | None, ...], str] = {
 
 
 def _value(tensor: Tensor) -> float:
-    """Return a constant's value; NaN, which equals nothing, where it comes at run time."""
+    """Return a constant's value, or NaN, which equals nothing, if it comes at run time."""
     return float("nan") if tensor.data is None else float(tensor.data.reshape(-1)[0])
 
 

@@ -77,7 +77,7 @@ def pooled_size(node: OnnxNode, space: Sequence[int], g: Geometry) -> tuple[int,
 def _plain(
     importer: Importer, kind: str, image: Tensor, g: Geometry, size: Sequence[int]
 ) -> Tensor | None:
-    """Return the pool of an image, as TFLite has it; one with one axis has height 1."""
+    """Add TFLite's pool of an image; an image with one axis has height 1."""
     known = image.dtype == np.float32 or image.quantization is not None
     if len(size) > 2 or not known or max(g.dilation) > 1:
         return None

@@ -146,7 +146,7 @@ def _product(
 def _subtract_zero_point(
     node: OnnxNode, position: int, by: ScaleAndZeroPoint, axis: int
 ) -> NDArray[np.int16]:
-    """Return the weights less their zero points."""
+    """Return the weights minus their zero points."""
     weights = node.constant(position, "the weights")
     if weights.dtype.itemsize != 1:
         raise ModelError(f"weights are {weights.dtype}; int8 and uint8 are supported")

@@ -65,7 +65,7 @@ def _recurrent(node: OnnxNode, importer: Importer) -> Sequence[Tensor | None]:
 
 
 def _hidden_size(node: OnnxNode) -> int:
-    """Return the attribute, or what R says: its last axis."""
+    """Return the hidden size: the attribute, or the last axis of R."""
     shape = node.input(2).shape
     size = node.get("hidden_size", shape[-1] if shape else 0)
     if size < 1:

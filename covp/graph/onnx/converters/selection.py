@@ -41,7 +41,7 @@ def _top_k(node: OnnxNode, importer: Importer) -> list[Tensor]:
 
 @register("Einsum")
 def _einsum(node: OnnxNode, importer: Importer) -> Tensor:
-    """Convert Einsum: join operands pairwise, summing an axis once no other operand needs it."""
+    """Convert Einsum: join operands pairwise, summing an axis once no other needs it."""
     text = "".join(str(node.get("equation", "")).split())
     left, arrow, result = text.partition("->")
     terms = left.split(",")

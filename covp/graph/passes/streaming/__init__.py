@@ -12,7 +12,7 @@ from covp.graph.passes.streaming.windows import demand_same_windows
 
 
 def make_streaming_graph(graph: Graph, hop: int = 1, axis: int | None = None) -> Graph:
-    """Return a graph that computes what is new, and keeps the rest in ring buffers, its states.
+    """Return a graph that computes only new rows and keeps the others in ring buffers (states).
 
     Its input has ``hop`` rows in the place of a window's. After `Streaming.warm_up` inferences its
     outputs are those of the plain network on the latest window, bit for bit where it is of
