@@ -135,7 +135,7 @@ class AcceleratorBackend(ABC):
         return steps
 
     def startup(self) -> Sequence[CCall]:
-        """Driver calls at the start of every inference; their arguments are constants."""
+        """Return driver calls, of constant arguments, to make at the start of every inference."""
         return ()
 
     def overlaps(self, function: str) -> tuple[str, str] | None:

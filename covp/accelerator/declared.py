@@ -293,7 +293,7 @@ class Accelerator(AcceleratorBackend):
         return CCall(f"{self.name}_run", f"{self.name}.h", tuple(arguments))
 
     def driver(self, base: int) -> Mapping[str, str]:
-        """Generated from the register map."""
+        """Generate the driver's files from the register map."""
         sleep = self.values.get("wait") == "sleep"
         return driver_files(self.name, self.job.registers, self.job, base, sleep)
 

@@ -35,7 +35,7 @@ def driver_files(
 
 
 def _parameter(part: Operand | Number) -> str:
-    """Never a C keyword, a name of the driver's own or a type, whatever the register is called."""
+    """Return a parameter's name, which is never a C keyword, a type or a name of the driver."""
     return f"{part.name.lower()}_{'address' if isinstance(part, Operand) else 'value'}"
 
 

@@ -100,7 +100,7 @@ def _choose(
 
 
 def _comparable(accepted: Sequence[Candidate]) -> list[Candidate]:
-    """Without matches of an unknown estimate that one named earlier computes as well."""
+    """Drop matches without an estimate whose operators a preceding match computes with one."""
     estimated: set[tuple[Op, ...]] = set()
     kept = []
     for candidate in accepted:

@@ -85,7 +85,7 @@ class ArenaPlan:
         self._buffers[id(tensor)] = self._buffer(tensor.name, tensor.nbytes, step)
 
     def _buffer(self, name: str, nbytes: int, step: int) -> LiveBuffer:
-        """One that a layer writes."""
+        """Return the live range of a buffer that a layer writes."""
         begins, ends = self._around[step] if self._around else (0, -1)
         return LiveBuffer(name, nbytes, step, step, begins=begins, ends=ends)
 

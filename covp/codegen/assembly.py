@@ -237,5 +237,5 @@ def _memory_of(layer: LayerCode, memory: ArenaPlan) -> tuple[LayerMemory, ...]:
 
 
 def _work(op: Op, macs: Mapping[str, int]) -> int:
-    """MACs after the passes; an operator that an accelerator's pass made has none of its own."""
+    """Return an operator's MACs; one that an accelerator's pass made has those in ``macs``."""
     return definition(op.kind).macs(op) if op.kind in OPS else macs[op.name]

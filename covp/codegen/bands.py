@@ -29,7 +29,7 @@ class Band:
 
 
 def cut(op: Op, rows: int) -> list[Band]:
-    """The bands of a layer that `can_be_cut`, from the top.
+    """Cut a layer that `can_be_cut` into bands, from the top.
 
     Args:
         rows: of the output, of each but the last.

@@ -104,7 +104,7 @@ class InferenceCode:
         return "\n".join([f"{prepare};\n{prepare}\n{{", *self.startup.body, "}\n\n"])
 
     def _wrappers(self) -> dict[str, str]:
-        """Files of layers with more arguments than the host can pass, for runs layer by layer."""
+        """Emit wrappers of layers that have more arguments than the host can pass."""
         files = {}
         for layer in self.layers:
             name = wrapper_of(layer.function, len(layer.arguments))

@@ -38,7 +38,7 @@ class ArenaTensor:
 
 
 def arena_tensors(program: Program) -> list[ArenaTensor]:
-    """All of them, by their first layer."""
+    """Return all tensors of the arena, ordered by their first layer."""
     end = max(len(program.layers) - 1, 0)
     found = [
         ArenaTensor(state.name, "state", state.tensor.offset, state.tensor.nbytes, 0, end)
@@ -66,7 +66,7 @@ def _begun(piece: LayerMemory, position: int, is_result: bool) -> ArenaTensor:
 
 
 def _holders(found: Sequence[ArenaTensor], offset: int, size: int) -> list[ArenaTensor]:
-    """The latest that lie in a stretch of the arena; what they cover is theirs.
+    """Return the tensors whose content a stretch of the arena holds, the latest first.
 
     A tensor may lie in another's memory under its own name, and in parts that several layers wrote.
     """
@@ -80,7 +80,7 @@ def _holders(found: Sequence[ArenaTensor], offset: int, size: int) -> list[Arena
 
 
 def _without(start: int, stop: int, one: ArenaTensor) -> Iterator[tuple[int, int]]:
-    """A stretch without what a tensor covers of it."""
+    """Yield the parts of a stretch that a tensor does not cover."""
     if one.end <= start or stop <= one.offset:
         yield start, stop
         return
@@ -91,7 +91,7 @@ def _without(start: int, stop: int, one: ArenaTensor) -> Iterator[tuple[int, int
 
 
 def live_bytes(tensors: Sequence[ArenaTensor], layers: int) -> list[int]:
-    """Bytes of the arena that hold something while each layer runs; shared bytes count once.
+    """Return the bytes of the arena in use while each layer runs; count shared bytes once.
 
     Args:
         tensors: what `arena_tensors` found.

@@ -84,7 +84,7 @@ def demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> None
 def unmatched_patterns(
     graph: Graph, split: Partition, backends: Sequence[AcceleratorBackend]
 ) -> Iterator[str]:
-    """Patterns that match nothing although the model has their operators: mistakes, mostly."""
+    """Yield a warning for each pattern without a match though the model has its root kind."""
     for backend in backends:
         for pattern in backend.patterns:
             roots = [op for op in graph.ops if op.kind in _root_kinds(pattern)]
@@ -96,12 +96,12 @@ def unmatched_patterns(
 
 
 def _root_kinds(pattern: Pattern) -> set[str]:
-    """Operator kinds that a match can end with."""
+    """Return the kinds of operators that a match can end with."""
     return {option.kind for option in pattern.node.options() if hasattr(option, "kind")}
 
 
 def accelerator_places(platform: Platform, count: int) -> list[tuple[int, int | None]]:
-    """Bus address and interrupt line of the accelerators, in the order they were named."""
+    """Return each accelerator's bus address and interrupt line, in the order of their names."""
     if count == 0:
         return []
     slot = platform.accelerators
@@ -131,7 +131,7 @@ def place_header(name: str, base: int, irq: int | None, defines: Mapping[str, st
 
 
 def cache_line(platform: Platform, backends: Sequence[AcceleratorBackend]) -> int:
-    """Bytes of a line that the core caches and an accelerator on the bus does not see; 0: none."""
+    """Return the bytes of a cache line that accelerators on the bus bypass, or 0."""
     line = platform.data_cache_line
     return line if line and any(backend.is_on_bus for backend in backends) else 0
 

@@ -55,7 +55,7 @@ def one_after_the_other(layers: Sequence[Sequence[PartCode]]) -> tuple[Action, .
 
 
 def spans(actions: Sequence[Action], count: int) -> list[tuple[int, int]]:
-    """First and last action of each of ``count`` layers."""
+    """Return the first and last action of each of ``count`` layers."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for step, action in enumerate(actions):

@@ -69,7 +69,7 @@ def strip_schedule(op: Op, core: Core, choose: Callable[[Op], Schedule | None]) 
 
 
 def _form(op: Op) -> object:
-    """Equal for operators that the same C computes."""
+    """Return a key that is equal for operators that the same C code computes."""
     return (op.kind, op.attributes, op.rounding, *map(_type, (*op.inputs, *op.outputs)))
 
 

@@ -147,7 +147,7 @@ class ElfImage:
         return sorted(found, key=lambda symbol: symbol.address)
 
     def _defined_symbols(self) -> Iterator[tuple[Symbol, int]]:
-        """Defined symbols, with their kinds."""
+        """Yield the defined symbols and their kinds."""
         for header in self._headers:
             if header.kind != _SYMTAB or header.link >= len(self._headers):
                 continue

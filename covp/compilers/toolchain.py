@@ -391,7 +391,7 @@ class Zig(Toolchain):
         return ("version",)
 
     def driver(self) -> Driver:
-        """Through Python, which knows where the wheel put it."""
+        """Return the commands that run Zig through Python, which knows where the wheel put it."""
         return Driver(
             command="python3 -m ziglang cc",
             compile_flags=self._compile_flags(),

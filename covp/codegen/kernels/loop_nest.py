@@ -21,7 +21,7 @@ def dense_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_strides(shape: Sequence[int], result: Sequence[int]) -> tuple[int, ...]:
-    """Strides with which a dense tensor is read to fill a broadcast shape: 0 where it repeats."""
+    """Return the strides that broadcast a dense tensor: 0 along axes that repeat."""
     missing = len(result) - len(shape)
     own = [
         0 if extent == 1 else stride
@@ -46,7 +46,7 @@ class LoopNest:
 
     @staticmethod
     def over(extents: Sequence[int], **strides: Sequence[int]) -> LoopNest:
-        """Loops over an index space, with as few loops as the strides of all operands allow."""
+        """Build the nest with as few loops as the strides of all operands allow."""
         kept: list[int] = []
         steps: dict[str, list[int]] = {name: [] for name in strides}
         for axis, extent in enumerate(extents):

@@ -48,7 +48,7 @@ class Operands:
 
     @staticmethod
     def of(op: Op, inputs: Sequence[int] = (0,), outputs: int = 1) -> Operands:
-        """Names: ``input`` or ``input0``, ``input1``; ``output`` or ``output0``, ``output1``."""
+        """Name operands ``input`` or ``input0``, ``input1``; ``output`` or ``output0``, ..."""
         arguments: dict[str, Argument] = {}
         constants = []
         for number, position in enumerate(inputs):

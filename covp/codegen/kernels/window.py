@@ -97,7 +97,7 @@ class Window:
         ]
 
     def _cut(self) -> list[str]:
-        """First and last taps inside the image."""
+        """Emit the bounds of the taps that lie inside the image."""
         lines = []
         for axis, name, start in ((0, "row", "top"), (1, "column", "left")):
             step, extent = self.dilation[axis], self.source[axis + 1]

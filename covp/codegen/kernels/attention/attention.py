@@ -13,7 +13,7 @@ from covp.graph.ops.attention import LENGTHS, MASK, Attention, Extents, optional
 
 @kernel("ATTENTION", "float32")
 def emit_attention(request: KernelRequest) -> LayerCode:
-    """Keys that a query does not see are not read, unless the second output wants their scores."""
+    """Emit ATTENTION, which skips masked keys unless the second output wants their scores."""
     op = request.op
     a: Attention = op.attributes
     n = Extents.of(op)

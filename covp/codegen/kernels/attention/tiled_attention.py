@@ -258,7 +258,7 @@ def emit_attention(request: KernelRequest) -> LayerCode:
 
 
 def _without_repetition(names: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Each tensor once, under its first name."""
+    """Keep the first name of each tensor."""
     seen: dict[int, str] = {}
     for name, tensor in names.items():
         seen.setdefault(id(tensor), name)
@@ -318,7 +318,7 @@ def _body(products: Products, names: dict[str, Tensor], shared: dict[str, Tensor
 
 
 def _tiles(extent: int, rows: int) -> list[tuple[int, int, int]]:
-    """(rows, first, end) of the tiles that make up all rows."""
+    """Return (rows, first, end) of the tiles that make up all rows."""
     whole = extent - extent % rows
     parts = [(rows, 0, whole), (extent - whole, whole, extent)]
     return [part for part in parts if part[1] < part[2]]

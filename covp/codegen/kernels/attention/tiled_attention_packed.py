@@ -35,7 +35,7 @@ class PlainProducts(Products):
         return []
 
     def _blocks(self, extent: int) -> list[tuple[int, int, int]]:
-        """(columns, first, end)."""
+        """Return (columns, first, end) of the blocks that make up all columns."""
         whole = extent - extent % self.columns
         parts = [(self.columns, 0, whole), (1, whole, extent)]
         return [part for part in parts if part[1] < part[2]]
@@ -143,7 +143,7 @@ class PackedProducts(PlainProducts):
         return {"values": 4 * self.shape.keys * ((self.shape.width + 1) // 2)}
 
     def load_head(self) -> list[str]:
-        """Values as unsigned bytes, by blocks of columns, then keys, then pairs of columns."""
+        """Emit the copy of V as unsigned bytes, by block of columns, key and pair of columns."""
         s = self.shape
         value, width = s.v[self.axes :]
         lines = [f"word *to_value = (void *)((uint8_t *)scratch + {self.places()['values']});"]
@@ -170,7 +170,7 @@ class PackedProducts(PlainProducts):
         return [*super().pointers(), "(void)v;"]
 
     def functions(self) -> list[str]:
-        """Before the others, the products of one or two rows."""
+        """Return the C functions, those for the products of one or two rows first."""
         rests = {rows % self.together for rows in self.tiles(self.shape.queries)} - {0}
         sizes = {self.together, *rests} if self._some_full else rests
         return [*(self._few_rows(n) for n in sorted(sizes)), *super().functions()]

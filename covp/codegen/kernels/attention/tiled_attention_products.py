@@ -16,7 +16,7 @@ _TABLE_BYTES = 260  # 256 weights and their number
 
 
 def in_order(sums: Sequence[str]) -> str:
-    """C text after which loads come later: ahead of their use they push sums out of registers."""
+    """Return a C barrier that keeps later loads from pushing sums out of registers."""
     operands = ", ".join(f'"+r"({name})' for name in sums)
     return f'__asm__ volatile("" : {operands} : : "memory");'
 
@@ -82,7 +82,7 @@ class Products(ABC):
         return up(self.shape.depth, 2)
 
     def places(self) -> dict[str, int]:
-        """Byte offsets in scratch; "end" is where it ends."""
+        """Return the byte offset of each part of scratch; "end" is the total size."""
         sizes = {
             "table_of": _TABLE_BYTES,
             "codes_of": self.rows * self.code_stride,
@@ -97,7 +97,7 @@ class Products(ABC):
         return {**found, "end": at}
 
     def head_bytes(self) -> dict[str, int]:
-        """Sizes of what `load_head` makes."""
+        """Return the bytes of each part of scratch that `load_head` fills."""
         return {}
 
     @property

@@ -214,7 +214,7 @@ def _emit(
 
 
 def _split(extent: int, block: int) -> list[tuple[int, int, int]]:
-    """(size, first, end) of the blocks that make up an extent."""
+    """Return (size, first, end) of the blocks that make up an extent."""
     whole = extent - extent % block
     parts = [(block, 0, whole), (extent - whole, whole, extent)]
     return [part for part in parts if part[1] < part[2]]

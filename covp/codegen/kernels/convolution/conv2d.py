@@ -115,7 +115,7 @@ class Conv2DCode:
         return self.block.dot.definitions if isinstance(self.block, RegisterBlock) else ""
 
     def _scratch_bytes(self) -> int:
-        """Patches of a block, then the rows of bytes that are still to be widened or packed."""
+        """Return the bytes of a block's patches and of the rows still to be widened or packed."""
         if isinstance(self.gemm, PackedGemm):
             rows = 0 if self.patches_in_input else 2 * self.row_stride
             return self.gemm.patch_bytes + rows
@@ -191,7 +191,7 @@ class Conv2DCode:
         return "\n".join(lines)
 
     def _walk(self, last: int) -> tuple[list[str], list[str]]:
-        """Declarations before the loop over pixels, and what moves the walk to pixel ``last``."""
+        """Emit declarations before the loop over pixels, and the step of the walk to ``last``."""
         p = self.problem
         declarations = []
         if isinstance(self.gemm, PackedGemm):

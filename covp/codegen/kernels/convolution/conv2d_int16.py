@@ -65,7 +65,7 @@ class LongGemm16(Gemm16):
         return lines
 
     def _safe_steps(self) -> int:
-        """Steps whose sums fit 32 bits, wherever they begin; a multiple of the unrolled ones."""
+        """Return a multiple of the unrolled steps whose sums fit 32 bits, wherever they begin."""
         unroll = min(self.block.unroll, self.steps)
         magnitude = np.abs(self.weights.astype(np.int64))
         for parts in range(1, self.steps + 1):
@@ -120,7 +120,7 @@ def conv2d_schedules16(request: KernelRequest) -> list[Schedule]:
 
 
 def _tile(core: Core) -> str:
-    """SMLAD where the core has it; instructions of users take bytes."""
+    """Return the kind of tile: SMLAD where the core has it; custom instructions take bytes."""
     return "smlad" if core.has("dsp") else "mac"
 
 

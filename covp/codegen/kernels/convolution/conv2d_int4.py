@@ -39,7 +39,7 @@ class Gemm4(Gemm):
         return _GROUP
 
     def _pack(self) -> NDArray[Any]:
-        """Words, in the order of `Gemm`; for SMLAD with 8 added, a pair's weights 16 bits apart."""
+        """Pack weights into words in the order of `Gemm`; for SMLAD offset by 8 and interleaved."""
         parts = []
         for start in range(0, self.channels, self.block.channels):
             block = self.weights[start : start + self.block.channels]

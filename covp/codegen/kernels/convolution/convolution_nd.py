@@ -17,7 +17,7 @@ from covp.graph.typed_convolution import resolve
 @kernel("CONV_ND", "float32")
 @kernel("TRANSPOSE_CONV", "float32")
 def emit_float(request: KernelRequest) -> LayerCode:
-    """Weights and bias may come at run time."""
+    """Emit a float convolution, whose weights and bias may be inputs at run time."""
     op = request.op
     positions = [n for n, tensor in enumerate(op.inputs[:3]) if tensor is not None]
     together = _together(op)
@@ -69,7 +69,7 @@ def emit_quantized_sums(request: KernelRequest) -> LayerCode:
 
 
 def _together(op: Op) -> int:
-    """Outputs that read the same input values."""
+    """Return how many outputs share the loads of an input value."""
     outputs = op.input(1).shape[0] // op.attributes.groups
     return next(n for n in (4, 3, 2, 1) if outputs % n == 0)
 

@@ -203,7 +203,7 @@ class DepthwiseCode:
         )
 
     def _packed_pairs(self) -> NDArray[np.int32]:
-        """(channels, words): two int16 taps a word, the lower half first."""
+        """Return (channels, words): two int16 taps per word, the first in the lower half."""
         kw = self.problem.kernel[1]
         weights = self.problem.weights.astype(np.int64)
         words = []
@@ -300,7 +300,7 @@ class DepthwiseCode:
         return f"{'eo'[parity]}{y}_{first + parity}"
 
     def _outputs(self, count: int) -> list[str]:
-        """Sums, requantization and stores of some neighbouring outputs."""
+        """Emit sums, requantization and stores of ``count`` neighbouring outputs."""
         sums = self._sums_wide(count) if self.widened else self._sums_narrow(count)
         arguments = ", ".join(f"q{i}" for i in range(len(self.requantizer.columns())))
         stores = [
@@ -334,7 +334,7 @@ class DepthwiseCode:
         return lines
 
     def _sums_wide(self, count: int) -> list[str]:
-        """Words of the plane are shared by the outputs that reach them."""
+        """Emit sums of int16 pairs; each word of the plane is loaded once for all outputs."""
         p = self.problem
         (kh, kw), dh, stride = p.kernel, p.dilation[0], p.stride[1]
         lines = []

@@ -43,7 +43,7 @@ def emit_depthwise16(request: KernelRequest) -> LayerCode:
 
 
 def _emit_wide(request: KernelRequest, problem: QuantizedConv2D) -> LayerCode:
-    """Pixel by pixel and channel by channel, with sums of 64 bits."""
+    """Emit loops over pixels and channels, with 64-bit sums."""
     op, p = request.op, problem
     bias, requantizer = layer_finisher(request.core, p)
     arguments: dict[str, Argument] = {"input": op.input(0), "output": op.output}

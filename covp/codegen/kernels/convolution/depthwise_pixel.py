@@ -130,7 +130,7 @@ class DepthwisePixelCode:
         return lines
 
     def _bytes(self, sums: Sequence[str]) -> list[str]:
-        """One channel, two taps at a time: the second's loads hide the first's."""
+        """Emit the sum of one channel by pairs of taps, to hide the latency of their loads."""
         lines, taps = [], self._taps
         for first in range(0, len(taps), 2):
             pair = range(first, min(first + 2, len(taps)))

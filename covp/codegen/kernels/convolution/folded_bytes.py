@@ -164,7 +164,7 @@ class FoldedBytesCode:
         return lines
 
     def _advance(self, channels: int) -> list[str]:
-        """On to the next block of channels; the last one has none."""
+        """Emit the step to the next block of channels."""
         return [
             f"output += {channels};",
             f"q += {channels * (1 + len(self.requantizer.columns()))};",

@@ -127,7 +127,7 @@ class Gemm:
         return np.concatenate([part[..., [0, 2, 1, 3]].ravel() for part in parts]).astype(np.int16)
 
     def function(self, name: str) -> str:
-        """C text of ``static void name(const T *patch, element *output)`` for a block of pixels.
+        """Emit ``static void name(const T *patch, element *output)`` for a block of pixels.
 
         ``patch`` points to rows of elements, or to words of several lanes; rows are ``row_stride``
         elements apart. ``output`` is dense: a row of all channels per pixel.
@@ -183,7 +183,7 @@ class Gemm:
         return lines
 
     def _advance(self, channels: int) -> list[str]:
-        """On to the next block of channels; the last one has none."""
+        """Emit the step to the next block of channels."""
         return [f"output += {channels};", f"q += {channels * len(self._columns())};"]
 
     def _before(self, pixels: int) -> list[str]:
@@ -204,7 +204,7 @@ class Gemm:
         return f"s{pixel}{channel}"
 
     def _start_sums(self, sums: list[tuple[str, str]]) -> list[str]:
-        """(sum, C expression of its first value) to C text."""
+        """Emit the start of each sum at its C expression."""
         dot = self.block.dot
         if dot.accumulators:
             return [f"{dot.initialize.format(number=n, value=value)};" for n, value in sums]
@@ -258,7 +258,7 @@ class Gemm:
         return ["{", *("    " + line for line in emit(pixels, channels, step)), "}"]
 
     def _step_narrow(self, pixels: int, channels: int, step: int) -> list[str]:
-        """One k: a byte of each channel's weights times a byte of each pixel."""
+        """Emit one k: a byte of each channel's weights times a byte of each pixel."""
         loads = [f"w{c} = w[{step * channels + c}]" for c in range(channels)]
         lines = ["int32_t " + ", ".join(loads) + ";"]
         for p in range(pixels):
@@ -276,7 +276,7 @@ class Gemm:
         ]
 
     def _step_words(self, pixels: int, channels: int, step: int) -> list[str]:
-        """Four k: a word of each channel's weights and one of each pixel, in memory order."""
+        """Emit four k: a word of each channel's weights and one of each pixel, in memory order."""
         loads = [f"w{c} = w[{step * channels + c}]" for c in range(channels)]
         lines = ["uint32_t " + ", ".join(loads) + ";"]
         patches = [f"uint32_t x{p} = x[{step + p * self.row_stride // 4}];" for p in range(pixels)]

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 
 def packed_words(groups: NDArray[Any]) -> NDArray[np.uint32]:
-    """(..., 8) values of int4 to (...) words, the first one in the lowest bits."""
+    """Pack (..., 8) int4 values into (...) words, the first value in the lowest bits."""
     nibbles = groups.astype(np.int64) & 15
     words = (nibbles << (4 * np.arange(8))).sum(axis=-1)
     return np.asarray(words, np.uint32)
 
 
 def packed_bytes(values: NDArray[Any]) -> NDArray[np.int8]:
-    """(n, m) values of int4 to (n, ceil(m / 2)) bytes, the first one in the lower half."""
+    """Pack (n, m) int4 values into (n, ceil(m / 2)) bytes, the first in the lower half."""
     padded = np.pad(values.astype(np.int64), ((0, 0), (0, values.shape[1] % 2)))
     both = (padded[:, ::2] & 15) | (padded[:, 1::2] << 4)
     return np.asarray(both.astype(np.uint8).view(np.int8))

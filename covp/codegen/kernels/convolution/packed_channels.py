@@ -193,7 +193,7 @@ class PackedWeightsCode:
         return lines
 
     def _advance(self, channels: int) -> list[str]:
-        """On to the next block of channels; the last one has none."""
+        """Emit the step to the next block of channels."""
         return [
             f"output += {channels};",
             f"q += {channels * (1 + len(self.requantizer.columns()))};",
@@ -240,7 +240,7 @@ class PackedWeightsCode:
         return [*lines, "}"]
 
     def _step_wide(self, pairs: int, step: int, first: bool) -> list[str]:
-        """One k: a word of each pair of channels times one activation."""
+        """Emit one k: a word of each pair of channels times one activation."""
         lines = ["{", f"    uint32_t x0 = (uint32_t)x[{step}];"]
         for i in range(pairs):
             total = "start" if first else f"p{i}"

@@ -142,11 +142,11 @@ class PackedNibblesCode:
         return [*lines, *self._results(channels)]
 
     def _advance(self, channels: int) -> list[str]:
-        """On to the next block of channels; the last one has none."""
+        """Emit the step to the next block of channels."""
         return [f"output += {channels};", f"q += {channels * self._columns};"]
 
     def _group(self, pairs: int, at: int, count: int) -> list[str]:
-        """Up to four k of all pairs."""
+        """Emit up to four k of all pairs of channels."""
         loads = ", ".join(f"x{i} = x[{at * _GROUP + i}]" for i in range(count))
         lines = ["{", f"    int32_t {loads};"]
         for n in range(pairs):

@@ -83,7 +83,7 @@ class PackedGemm:
         return rounds_are_safe(problem, block.unroll)
 
     def constants(self) -> str:
-        """Weights in the order the tile reads them, run lengths, the channel table."""
+        """Emit weights in the order the tile reads them, lengths of runs, the channel table."""
         starts = range(0, self.channels, self.block.channels)
         blocks = [self.weights[s : s + self.block.channels] for s in starts]
         packed = np.concatenate([self._pack(block) for block in blocks])
@@ -169,7 +169,7 @@ class PackedGemm:
         return lines
 
     def _advance(self, channels: int) -> list[str]:
-        """On to the next block of channels; the last one has none."""
+        """Emit the step to the next block of channels."""
         return [
             f"output += {channels};",
             f"q += {channels * (2 + len(self.requantizer.columns()))};",
@@ -188,7 +188,7 @@ class PackedGemm:
         return f"w[{step * channels + channel}]"
 
     def _step(self, channels: int, step: int) -> list[str]:
-        """One k: each channel's weight times a word of each pair."""
+        """Emit one k: each channel's weight times a word of each pair of pixels."""
         loads = ", ".join(f"w{c} = {self._weight(channels, c, step)}" for c in range(channels))
         lines = ["{", f"    int32_t {loads};"]
         for p in range(self.block.pairs):
@@ -212,7 +212,7 @@ def rounds_are_safe(problem: QuantizedConv2D, step: int) -> bool:
 
 
 def safe_runs(magnitudes: NDArray[np.int64], step: int) -> list[int] | None:
-    """Lengths of runs, in rounds of ``step`` k, that are safe for every channel.
+    """Return lengths of runs, in rounds of ``step`` k, that are safe for every channel.
 
     Greedy: a round is added to a run while every channel's magnitudes add up to at most
     `LONGEST_SUM`. None where a single round is too much.

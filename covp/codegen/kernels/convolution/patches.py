@@ -111,7 +111,7 @@ class PatchGather:
         ]
 
     def _rows_inside(self) -> list[str]:
-        """Away from the border one test of the pixel replaces one for each row of its patch."""
+        """Emit one test for patches inside the image, in place of a test for each row."""
         p = self.problem
         (kh, kw), (dh, dw), c = p.kernel, p.dilation, p.in_channels
         lowest, rightmost = p.in_height - (kh - 1) * dh - 1, p.in_width - kw

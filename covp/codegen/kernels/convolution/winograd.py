@@ -114,7 +114,7 @@ class WinogradCode:
         )
 
     def _weights(self) -> NDArray[np.int16]:
-        """``2G g (2G)^T`` of every filter in the order in which it is read."""
+        """Return ``2G g (2G)^T`` of every filter in the order in which it is read."""
         p, lanes = self.problem, self.dot.lanes
         points = _transformed_weights(p)
         # (block, channel, point, step, lane) to (block, point, step, channel, lane)
@@ -299,7 +299,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
 
 
 def _transformed_weights(problem: QuantizedConv2D) -> NDArray[np.int64]:
-    """``2G g (2G)^T`` of every filter: (output channel, row, column, input channel)."""
+    """Return ``2G g (2G)^T`` of every filter: (output channel, row, column, input channel)."""
     points: NDArray[np.int64] = np.einsum(
         "iy,oyxc,jx->oijc", _G, problem.weights.astype(np.int64), _G
     )

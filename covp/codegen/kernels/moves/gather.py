@@ -204,7 +204,7 @@ def emit_reverse_sequence(request: KernelRequest) -> LayerCode:
 
 @kernel("ONE_HOT", "int32", "int64")
 def emit_one_hot(request: KernelRequest) -> LayerCode:
-    """Off or on, in the order of the output."""
+    """Emit ONE_HOT: the on or off value, in the order of the output."""
     op, a = request.op, request.op.attributes
     shape = op.input(0).shape
     outer, inner = math.prod(shape[: a.axis]), math.prod(shape[a.axis :])

@@ -14,7 +14,7 @@ from covp.graph.ops.layout import ELEMENT_TYPES
 
 @kernel("RANGE", "float32", "int16", "int32", "int64")
 def emit_range(request: KernelRequest) -> LayerCode:
-    """Each element from the first and its number; integers wrap."""
+    """Emit RANGE: start + i * step for each element i; integers wrap."""
     op, dtype = request.op, request.op.output.dtype
     number = c_type(dtype)
     wide = number if dtype.kind == "f" else unsigned_type(dtype)
@@ -36,7 +36,7 @@ def emit_fill(request: KernelRequest) -> LayerCode:
 
 @kernel("SHAPE", *ELEMENT_TYPES)
 def emit_shape(request: KernelRequest) -> LayerCode:
-    """Constants: the shape is static."""
+    """Emit SHAPE: stores of constants, because shapes are static."""
     op = request.op
     body = [f"output[{n}] = {extent};" for n, extent in enumerate(op.input(0).shape)]
     return Operands.of(op, ()).layer(request, body)
@@ -44,7 +44,7 @@ def emit_shape(request: KernelRequest) -> LayerCode:
 
 @kernel("COMPRESS", *ELEMENT_TYPES)
 def emit_compress(request: KernelRequest) -> LayerCode:
-    """One run of elements after the other, for each condition that is true."""
+    """Emit COMPRESS: a copy of one run of elements for each condition that is true."""
     op, a = request.op, request.op.attributes
     shape = op.input(0).shape
     outer, run = math.prod(shape[: a.axis]), math.prod(shape[a.axis + 1 :])

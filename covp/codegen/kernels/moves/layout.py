@@ -27,7 +27,7 @@ def emit_reshape(request: KernelRequest) -> LayerCode:
 
 @kernel("TRANSPOSE", *_ANY)
 def emit_transpose(request: KernelRequest) -> LayerCode:
-    """Written in order, read with the permuted strides."""
+    """Emit TRANSPOSE: the output in order, the input read with permuted strides."""
     op = request.op
     source = dense_strides(op.input(0).shape)
     strides = [source[axis] for axis in op.attributes.permutation]
@@ -39,7 +39,7 @@ def emit_transpose(request: KernelRequest) -> LayerCode:
 @kernel("SLICE", *_ANY)
 @kernel("STRIDED_SLICE", *_ANY)
 def emit_strided_slice(request: KernelRequest) -> LayerCode:
-    """Written in order, read from where the slice begins."""
+    """Emit STRIDED_SLICE: the output in order, the input from where the slice begins."""
     op = request.op
     shape = op.input(0).shape
     taken = [range(*slice(*b).indices(n)) for b, n in zip(op.attributes.slices, shape, strict=True)]
@@ -54,7 +54,7 @@ def emit_strided_slice(request: KernelRequest) -> LayerCode:
 
 @kernel("SPLIT", "int32", "int64")
 def emit_split(request: KernelRequest) -> LayerCode:
-    """Input 0 is the axis, input 1 what is split."""
+    """Emit SPLIT of input 1; input 0 is the axis."""
     op = request.op
     source = dense_strides(op.input(1).shape)
     axis = op.attributes.axis

@@ -129,12 +129,12 @@ def _given(op: Op, most: int) -> list[int]:
 
 
 def _axis(name: str | None, rank: int) -> str:
-    """C expression of the axis that entry n is about: modulo the rank, so that there is one."""
+    """Return the C expression of entry n's axis, modulo the rank so that it always exists."""
     return "n" if name is None else f"(int32_t)(({name}[n] % {rank} + {rank}) % {rank})"
 
 
 def _place_elements(op: Op, place: str, fill: str) -> list[str]:
-    """Loops over the output: ``place`` with an axis and its extent is the element's position.
+    """Emit loops over the output that read the input where ``place`` of each axis says.
 
     ``fill`` is written where a position is negative; without it none is.
     """

@@ -126,7 +126,7 @@ def _batch_to_space(op: Op) -> list[Move]:
 def _batch_moves(
     op: Op, wide: tuple[int, ...], deep: tuple[int, ...], wide_is_source: bool
 ) -> list[Move]:
-    """One move for each place in a block: those of its pixels that lie in the wide image."""
+    """Return a move for each place in a block: its pixels that lie in the wide image."""
     a, count = op.attributes, len(op.attributes.sizes)
     outer, inner = dense_strides(wide), dense_strides(deep)
     moves = []
@@ -167,7 +167,7 @@ MOVES: dict[str, Callable[[Op], list[Move]]] = {
 
 
 def emit_moves(request: KernelRequest) -> LayerCode:
-    """One nest of loops for each move."""
+    """Emit an operator that moves values: one nest of loops for each move."""
     op = request.op
     inputs = range(len(op.inputs) if op.kind == "PACK" else 1)
     sources = [f"input{n}" if len(inputs) > 1 else "input" for n in inputs]
@@ -189,7 +189,7 @@ for _kind in MOVES:
 
 @kernel("TRILU", *ELEMENT_TYPES)
 def emit_triangle(request: KernelRequest) -> LayerCode:
-    """Every element or 0, by its distance from the diagonal."""
+    """Emit TRILU: each element or 0, by its distance from the diagonal."""
     op, a = request.op, request.op.attributes
     rows, columns = op.input(0).shape[-2:]
     matrices = op.output.size // (rows * columns or 1)

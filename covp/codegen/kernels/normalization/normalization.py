@@ -15,7 +15,7 @@ from covp.graph.ops.normalization import L2_LEAST
 def _emit_rows(
     request: KernelRequest, row: Callable[[int], list[str]], in_place: bool = True
 ) -> LayerCode:
-    """Rows of the last axis: ``row`` of their length gives the statements, from ``x`` to ``y``."""
+    """Emit a loop over rows of the last axis; ``row(length)`` computes ``y`` from ``x``."""
     op = request.op
     length = op.input(0).shape[-1]
     return _emit(request, length, row(length), (0,), in_place)
@@ -94,7 +94,7 @@ def _epsilon(op: Op) -> str:
 
 @kernel("L2_NORMALIZATION", "float32")
 def emit_l2_normalization(request: KernelRequest) -> LayerCode:
-    """Over the norm, or what it is at least."""
+    """Emit L2_NORMALIZATION: x / max(norm, `L2_LEAST`) for each row."""
 
     def row(length: int) -> list[str]:
         least = c_float(L2_LEAST)
@@ -111,7 +111,7 @@ def emit_l2_normalization(request: KernelRequest) -> LayerCode:
 
 @kernel("LP_NORMALIZATION", "float32")
 def emit_lp_normalization(request: KernelRequest) -> LayerCode:
-    """Over the norm; a row of zeros stays."""
+    """Emit LP_NORMALIZATION: x / norm for each row; a row of zeros stays."""
     square = request.op.attributes.p == 2
 
     def row(length: int) -> list[str]:
@@ -163,7 +163,7 @@ def emit_log_softmax(request: KernelRequest) -> LayerCode:
 
 @kernel("HARDMAX", "float32")
 def emit_hardmax(request: KernelRequest) -> LayerCode:
-    """1 at the first of the largest, 0 elsewhere."""
+    """Emit HARDMAX: 1 at the first maximum of each row, 0 elsewhere."""
 
     def row(length: int) -> list[str]:
         return [

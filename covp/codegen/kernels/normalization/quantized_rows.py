@@ -75,7 +75,7 @@ static int32_t inverse_root(uint32_t x, int32_t *shift)
 
 @kernel("LOG_SOFTMAX", "int8")
 def emit_log_softmax(request: KernelRequest) -> LayerCode:
-    """Exponentials from a table; the logarithm of their sum is a rational function."""
+    """Emit LOG_SOFTMAX: exponentials from a table, the logarithm as a rational function."""
     op = request.op
     depth, k = op.input(0).shape[-1], log_softmax_factors(op)
     powers = exponentials(op).astype(np.int32)

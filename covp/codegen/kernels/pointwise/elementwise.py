@@ -163,7 +163,7 @@ def emit_sum(request: KernelRequest) -> LayerCode:
 
 
 def _emit_table_sum(request: KernelRequest, schedule: Schedule) -> LayerCode:
-    """TFLM's sum: the rescaled inputs from tables, then its two roundings."""
+    """Emit TFLM's sum: the rescaled inputs from tables, then its two roundings."""
     op = request.op
     first, second, result = sum_factors(op)
     terms = [_terms(op, 0, first), _terms(op, 1, second)]

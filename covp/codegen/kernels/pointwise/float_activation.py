@@ -38,7 +38,7 @@ def _formula(op: Op) -> str:
 
 @kernel("SOFTMAX", "float32")
 def emit_float_softmax(request: KernelRequest) -> LayerCode:
-    """Exponentials of the distances from the row's maximum, over their sum; may run in place."""
+    """Emit SOFTMAX: exp(x - max) over the sum of the row; may run in place."""
     op = request.op
     depth = op.input(0).shape[-1]
     beta = op.attributes.beta

@@ -111,7 +111,7 @@ _NONE = np.zeros((0, 3), np.int16)
 
 
 def _candidates(op: Op) -> Iterator[tuple[tuple[int, ...], tuple[int, int], int, int]]:
-    """Factors, zeros, the constant without rounding, and shifts, from fine to coarse."""
+    """Yield factors, zero points, the unrounded constant and the shift, from fine to coarse."""
     first, second = op.input(0), op.input(1)
     result = op.output.scale
     for s in _SHIFTS:
@@ -176,7 +176,7 @@ def _pair_function(core: Core, k: PairStep) -> str:
 
 
 def _window(k: PairStep) -> int:
-    """Half the width around a step that holds all exceptions."""
+    """Return half the width of the window around a step that holds all exceptions."""
     t = _inner(k.factors, k.zeros) + k.c
     if k.even:
         t = t + ((t >> k.s) & 1) + (1 << (k.s - 1)) - 1
@@ -205,7 +205,7 @@ def _correction(k: PairStep) -> str:
 
 
 def _in_float(k: PairStep) -> str:
-    """DequantizeLinear twice, the operator, QuantizeLinear; levels beyond int8 are cut before.
+    """Emit dequantization, operator and quantization in float, with levels clamped first.
 
     Dequantized bytes come from tables: a product that is added could be fused with the sum.
     """

@@ -158,7 +158,7 @@ def unsigned_type(dtype: DType) -> str:
 
 
 def _divide(op: Op) -> Formula:
-    """DIV of floats with the clamp of a fused activation."""
+    """Return the formula of DIV, clamped for a fused activation of floats."""
     a = op.attributes
     low, high = float_activation_range("none" if a is None else a.activation)
     if op.input(0).dtype.kind != "f" or (low, high) == (-np.inf, np.inf):

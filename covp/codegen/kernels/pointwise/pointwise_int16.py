@@ -116,7 +116,7 @@ def emit_sigmoid(request: KernelRequest) -> LayerCode:
 @kernel("RELU", "int16")
 @kernel("RELU6", "int16")
 def emit_rectifier16(request: KernelRequest) -> LayerCode:
-    """Rescaled and clamped."""
+    """Emit an int16 rectifier: rescaled and clamped."""
     out = request.op.output
     limits = activation_range(request.op.kind.lower(), out.scale, out.zero_point, out.dtype)
     definitions = [scale_function(request.core, "scale", rectifier_factor(request.op), 1 << 16)]
@@ -140,7 +140,7 @@ def emit_leaky16(request: KernelRequest) -> LayerCode:
 def _emit_with_clamp(
     request: KernelRequest, definitions: list[str], value: str, limits: tuple[int, int]
 ) -> LayerCode:
-    """``value`` is a C expression of ``x``, an input less its zero point."""
+    """Emit ``value``, a C expression of ``x`` = input - zero point, with a clamp."""
     zero = request.op.input(0).zero_point
     activate = (
         "static inline int16_t activate(int32_t x)\n{\n"

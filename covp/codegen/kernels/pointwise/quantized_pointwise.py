@@ -105,7 +105,7 @@ for _kind in STORED:
 
 
 def emit_interpolated(request: KernelRequest) -> LayerCode:
-    """int16: between two of 513 samples."""
+    """Emit an int16 function as interpolation in a table of 513 samples."""
     table = c_array("table", interpolation_table(request.op).astype(np.int16), "513 samples")
     return emit_formula(
         request, Formula(("return (int16_t)lookup(table, x);",), False, table + LOOKUP)

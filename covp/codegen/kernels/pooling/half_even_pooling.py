@@ -91,7 +91,7 @@ def emit_half_even_average(request: KernelRequest) -> LayerCode:
 
 
 def _shift(op: Op, area: int) -> int:
-    """s: as fine as fits 32 bits."""
+    """Return the largest shift s whose levels fit 32 bits."""
     levels = 255 * op.input(0).scale / op.output.scale + 130
     shift = min(_FINEST, 30 - int(np.ceil(np.log2(levels))))
     if shift < _COARSEST:
@@ -140,7 +140,7 @@ def _average(
 
 
 def _exact_functions(request: KernelRequest, window: Window) -> list[str]:
-    """C text that defines ``exact``, the level before the clamp, from the corner's pixels."""
+    """Emit ``exact``, which computes the level before the clamp from the window's pixels."""
     op = request.op
     if request.core.has("fpu"):
         return [_exact_in_float(op, window)]

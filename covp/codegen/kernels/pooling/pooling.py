@@ -198,7 +198,7 @@ def _emit(
 @kernel("AVERAGE_POOL_2D", "float32")
 @kernel("MAX_POOL_2D", "float32")
 def emit_float_pool(request: KernelRequest) -> LayerCode:
-    """Windows are cut at the image's border; what lies outside does not count."""
+    """Emit a float pool whose windows are clipped at the border of the image."""
     op, a = request.op, request.op.attributes
     channels = op.output.shape[3]
     together = next(n for n in (4, 3, 2, 1) if channels % n == 0)

@@ -90,7 +90,7 @@ def emit_norm(request: KernelRequest) -> LayerCode:
 
 @kernel("MAX_UNPOOL", "float32", "int8")
 def emit_unpool(request: KernelRequest) -> LayerCode:
-    """Zeros, then each element to its place; an index outside finds the nearest element."""
+    """Emit MAX_UNPOOL: zeros, then each element at its index, clamped to the output."""
     op = request.op
     zero = c_element(0, op.output.dtype)
     body = [

@@ -107,7 +107,7 @@ def reduced_count(op: Op) -> int:
 
 
 def _emit_run_time(request: KernelRequest, fold: Fold) -> LayerCode:
-    """Axes that are an input: outputs are the running values, at strides that follow the axes.
+    """Emit a reduction over axes given at run time, which accumulates in the output.
 
     Where the axes do not give as many outputs as the graph states, nothing is written.
     """
@@ -195,7 +195,7 @@ def _logical(kind: str) -> Fold:
 
 
 def _integer(op: Op, dtype: DType) -> Fold:
-    """Sums and products wrap in unsigned arithmetic."""
+    """Return the fold of an integer type; sums and products wrap in unsigned arithmetic."""
     t, u, info = c_type(dtype), unsigned_type(dtype), np.iinfo(dtype)
     wrapped = f"({t}){{0}}"
     if op.kind == "REDUCE_MAX":

@@ -24,7 +24,7 @@ from covp.graph.ops.quantized_lstm import GATE_BITS, UNIT_BITS, QuantizedLstm
 
 
 def gate_functions(numbers: QuantizedLstm) -> str:
-    """C text of ``sigmoid``, ``tanh_gate`` and ``tanh_cell``, each ``int32_t f(int32_t)``."""
+    """Emit ``sigmoid``, ``tanh_gate`` and ``tanh_cell``, each ``int32_t f(int32_t)``."""
     if numbers.dtype == np.int16:
         return "\n".join(
             [
@@ -82,7 +82,7 @@ def _exponential(integer_bits: int) -> str:
 
 
 def _half_reciprocal() -> str:
-    """2 / (1 + a) with 2 integer bits."""
+    """Emit half_reciprocal(a) = 2 / (1 + a) with 2 integer bits."""
     start, slope = constant(FORTY_EIGHT_OVER_17, 16), constant(MINUS_32_OVER_17, 16)
     return (
         "static int32_t half_reciprocal(int32_t a)\n{\n"
@@ -130,7 +130,7 @@ static int32_t sigmoid(int32_t a)
 
 
 def _table_tanh(name: str, power: int) -> str:
-    """tanh(x) = 2 sigmoid(2x) - 1; the argument is a * 2**power."""
+    """Emit tanh(x) = 2 sigmoid(2x) - 1 of x = a * 2**power, with the table of sigmoid."""
     left = UNIT_BITS + power - 3
     value = f"a * {3 << left}" if left >= 0 else f"(a * 3 + {1 << (-left - 1)}) >> {-left}"
     return (

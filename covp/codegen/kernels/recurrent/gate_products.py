@@ -73,7 +73,7 @@ class GateProducts:
         return lines
 
     def pack(self, weights: Array) -> Array:
-        """(cells, values, gates) in the order that they are read, one row a cell."""
+        """Pack (cells, values, gates) in the order in which they are read, one row per cell."""
         cells, count, gates = weights.shape
         if self.pairs is None:
             return weights.reshape(cells, -1)

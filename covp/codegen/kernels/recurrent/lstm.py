@@ -98,7 +98,7 @@ def _loops(op: Op, step: LstmStep) -> list[str]:
 
 
 def dimensions(op: Op) -> tuple[int, int, int, int]:
-    """(batch, steps, features, cells)."""
+    """Return (batch, steps, features, cells)."""
     first, second, depth = op.input(0).shape
     batch, steps = (second, first) if op.attributes.time_major else (first, second)
     return batch, steps, depth, op.output.shape[2]
@@ -231,7 +231,7 @@ def _cell(numbers: QuantizedLstm, products: GateProducts) -> list[str]:
 
 
 def _bound(numbers: QuantizedLstm) -> int:
-    """No sum is larger in magnitude."""
+    """Return an upper bound of the magnitude of all sums."""
     most = -int(np.iinfo(numbers.dtype).min)
     return max(
         int((np.abs(bias) + most * np.abs(weights.astype(np.int64)).sum(axis=1)).max())
@@ -273,7 +273,7 @@ def _rescalers(core: Core, numbers: QuantizedLstm, wide: bool) -> list[str]:
 
 
 def _divide(name: str, bits: int) -> str:
-    """RoundingDivideByPOT: ties away from zero."""
+    """Emit RoundingDivideByPOT, which rounds ties away from zero."""
     mask = (1 << bits) - 1
     return (
         f"static inline int32_t {name}(int32_t value)\n{{\n"
@@ -282,7 +282,7 @@ def _divide(name: str, bits: int) -> str:
 
 
 def _update(numbers: QuantizedLstm) -> list[str]:
-    """Cell and hidden state from the four gates."""
+    """Emit the update of cell and hidden state from the four gates."""
     info = np.iinfo(numbers.dtype)
     clip = numbers.clip
     held = [f"next = next > {clip} ? {clip} : next < -{clip} ? -{clip} : next;"] if clip else []

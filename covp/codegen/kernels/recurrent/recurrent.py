@@ -110,7 +110,7 @@ class _Code:
         return self.request.op.kind == "GRU" and self._a.linear_before_reset
 
     def _scratch(self, outputs: dict[str, Tensor]) -> tuple[Scratch, list[str]]:
-        """Scratch, and the pointers into it."""
+        """Return the scratch buffer and declarations of the pointers into it."""
         hidden, size = self._a.hidden, self._sums
         lines = ["float *gates = scratch;"]
         parts = []

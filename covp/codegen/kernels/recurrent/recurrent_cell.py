@@ -31,7 +31,7 @@ def cell_functions(request: KernelRequest) -> list[str]:
 
 
 def _product(core: Core, depth: int) -> str:
-    """``product<depth>``: start + w x for some rows of w; ``to`` may be ``start``."""
+    """Emit ``product<depth>``: start + w x for some rows of w; ``to`` may be ``start``."""
     unroll = next(n for n in (4, 3, 2, 1) if depth % n == 0)
 
     def block(rows: int) -> list[str]:

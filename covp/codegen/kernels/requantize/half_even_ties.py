@@ -111,7 +111,7 @@ $loops
 
 
 def _errors(m: int, zero: int) -> NDArray[np.int16]:
-    """float32(n * m) - n * m for every byte, in the order of unsigned bytes."""
+    """Return float32(n * m) - n * m for every byte n, in the order of unsigned bytes."""
     n = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64) - zero
     exact = n * m
     return (exact.astype(np.float32).astype(np.int64) - exact).astype(np.int16)

@@ -284,7 +284,7 @@ class TflmRequantizer(Requantizer):
 
 
 def _long_high_word(value: Array, multiplier: Array) -> Array:
-    """SMULL's or MULH's."""
+    """Return the upper word of the 64-bit product, as SMULL and MULH compute it."""
     return (value * multiplier) >> 32
 
 

@@ -202,7 +202,7 @@ def guarded_form(
 
 
 def mantissa_and_exponent(factors: NDArray[np.float32]) -> tuple[Array, Array]:
-    """factor = mantissa / 2**exponent, mantissa below 2**24.
+    """Split factors into mantissa / 2**exponent with a mantissa below 2**24.
 
     Exponents are cut to what C can shift by: below 1 every sum but 0 saturates, above 62 none
     reaches a half.

@@ -112,7 +112,7 @@ class StepFunction:
     def _other_slopes(
         self, steps: Array, preshift: int, m: Array, s: Array, even: bool, found: Limits
     ) -> tuple[Array, Limits]:
-        """Multipliers a little larger or smaller for the channels that no offset suits."""
+        """Try slightly larger and smaller multipliers for the channels that no offset suits."""
         low, high = found
         for step in _SLOPES:
             rest = np.flatnonzero(low > high)
@@ -127,7 +127,7 @@ class StepFunction:
         return m, (low, high)
 
     def _candidates(self, multiplier: Array, shift: Array) -> Iterator[tuple[Array, Array]]:
-        """One shift for all channels, which saves a column; then each its own."""
+        """Yield one shift for all channels, which saves a column, then a shift for each."""
         common = np.full_like(shift, shift.min())
         surplus = np.minimum(shift - common, 62)
         yield (multiplier + (np.left_shift(1, surplus, dtype=np.int64) >> 1)) >> surplus, common
@@ -137,7 +137,7 @@ class StepFunction:
         return np.arange(self.low + 1, self.high + 1, dtype=np.int64)
 
     def _steps(self, channels: int) -> Array:
-        """(channels, levels): the smallest sum whose output reaches the level, by bisection."""
+        """Find the smallest sum that reaches each level by bisection: (channels, levels)."""
         levels = self._levels()[None, :] - self.zero_point
         shape = (channels, levels.shape[1])
         # invariant: f(below) < level <= f(above), with the ends outside what sums can reach
@@ -153,7 +153,7 @@ class StepFunction:
     def _with_exceptions(
         self, steps: Array, preshift: int, start: Array, s: Array
     ) -> Proved | None:
-        """Every channel may have one sum whose output is one more than the step function's."""
+        """Prove a step function that is one too small at no more than one sum per channel."""
         m, offset = start.copy(), np.zeros_like(start)
         exception = np.full_like(start, NO_SUM)
         rest = np.arange(len(start))
@@ -207,7 +207,7 @@ class StepFunction:
         )
 
     def _chosen(self, found: Limits, multiplier: Array, preshift: int, even: bool) -> Array | None:
-        """Offsets within the limits with which no intermediate value overflows, or None."""
+        """Return offsets within limits that keep intermediate values from overflowing, or None."""
         low, high = found
         if (low > high).any():
             return None

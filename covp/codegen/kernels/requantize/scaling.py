@@ -49,7 +49,7 @@ def rescale(core: Core, name: str, factor: Factor, bound: int) -> str:
 
 
 def rescale_wide(name: str, factor: Factor, wide: bool) -> str:
-    """C text of the same for sums of int16 products: one rounding, 16 bits of the multiplier.
+    """Emit a function that scales sums of int16 products: one rounding, 16-bit multiplier.
 
     Args:
         name: of the function.
