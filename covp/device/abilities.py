@@ -35,7 +35,7 @@ class CountsByPhase(Protocol):
     """A device that counts what a program does between addresses, without instrumenting it."""
 
     def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
-        """Entering the code at an address makes a phase the current one.
+        """Make a phase current whenever the code at an address is entered.
 
         Args:
             markers: (address, phase); an address must be one that is jumped to or called, such as
@@ -165,7 +165,7 @@ class HostsHardware(Protocol):
         ...
 
     def instruction_uses(self, unit_name: str) -> Mapping[str, int]:
-        """Custom instruction to how often it retired since it was added."""
+        """Return how often each custom instruction has retired since it was added."""
         ...
 
 
@@ -268,7 +268,7 @@ class SavesState(Protocol):
     """Can be put back into an earlier state."""
 
     def save_state(self) -> object:
-        """Memory, registers, counters, clock, peripherals; opaque, for `load_state` only."""
+        """Return memory, registers, counters, clock and peripherals as input of `load_state`."""
         ...
 
     def load_state(self, state: object) -> None:

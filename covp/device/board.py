@@ -339,7 +339,7 @@ class Board:
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> BoardState:
-        """Memory, cores, peripherals and time, for `load_state` of this very board.
+        """Return memory, cores, peripherals and time, for `load_state` of this very board.
 
         Raises:
             DeviceError: the board is closed or runs.

@@ -40,7 +40,7 @@ class Debugger(Protocol):
         ...
 
     def read_register(self, name: str) -> int:
-        """Any register by name."""
+        """Return the value of any register by name."""
         ...
 
 
@@ -153,11 +153,11 @@ class DebuggerDevice(Owned):
 
     @abstractmethod
     def _read_registers(self) -> dict[str, int]:
-        """r0..r12, sp, lr, pc, xpsr; or ra, sp, ... t6, pc: as `VirtualDevice.registers`."""
+        """Return r0..r12, sp, lr, pc, xpsr; or ra, sp, ... t6, pc."""
 
     @abstractmethod
     def read_register(self, name: str) -> int:
-        """Any register the debugger knows by that name, e.g. mcycle. Raises DeviceError."""
+        """Return any register that the debugger knows by name, e.g. mcycle. Raises DeviceError."""
 
     @abstractmethod
     def write_register(self, name: str, value: int) -> None:

@@ -267,7 +267,7 @@ class HostDevice(Owned):
             return None
 
     def _access(self, report: Report) -> tuple[FaultKind, int | None, str]:
-        """Kind, address and detail of a segmentation fault."""
+        """Return kind, address and detail of a segmentation fault."""
         if report.code == _SI_KERNEL:
             detail = "a privileged instruction, or an SSE operand that is not aligned"
             return "general protection", None, detail

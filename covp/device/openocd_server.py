@@ -78,7 +78,7 @@ class OpenOcdServer(Owned):
         self._log.close()
 
     def wait(self) -> None:
-        """Block until OpenOCD ends. Raises DeviceError: it ended by itself, with its words."""
+        """Block until OpenOCD ends. Raises DeviceError with its output."""
         self._process.wait()
         raise DeviceError(f"OpenOCD has ended: {self._reason()}")
 

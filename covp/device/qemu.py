@@ -105,7 +105,7 @@ class QemuDevice(GdbDevice):
 
 
 def qemu_command(platform: Platform) -> list[str]:
-    """QEMU's command line for a platform, stopped before the first instruction.
+    """Return QEMU's command line for a platform, halted before the first instruction.
 
     Raises:
         PlatformError: the platform names no QEMU machine.

@@ -258,7 +258,7 @@ def connect(host: str, port: int, transport: str, seconds: float = REPLY_SECONDS
 
 
 def split_address(text: str, scheme: str, default_port: int | None = None) -> tuple[str, int]:
-    """HOST:PORT, or HOST alone where there is a default port. Raises DeviceError."""
+    """Split HOST:PORT, or HOST alone where there is a default port. Raises DeviceError."""
     host, colon, port = text.rpartition(":")
     if not colon and default_port is not None:
         host, port = text, str(default_port)

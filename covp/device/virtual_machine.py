@@ -55,7 +55,7 @@ class VirtualMachine:
         self.board.close()
 
     def reset(self) -> None:
-        """Core registers, the state of custom instructions and peripherals to their reset state.
+        """Reset core registers, the state of custom instructions and peripherals.
 
         Memory and counters are kept. The sp is put to the top of the stack, which start-up code
         may change.
@@ -293,7 +293,7 @@ class VirtualMachine:
         self.core.custom.remove(unit_name)
 
     def instruction_uses(self, unit_name: str) -> dict[str, int]:
-        """Custom instruction to how often it retired since it was added: exact."""
+        """Return how often each custom instruction retired since it was added: exact."""
         self.board.check_open()
         return self.core.custom.uses(unit_name)
 

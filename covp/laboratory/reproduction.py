@@ -26,7 +26,7 @@ def print_from(module: str, names: Sequence[str]) -> None:
 
 
 def reproduction(test: Callable[..., Any], drawn: dict[str, Any], fixed: dict[str, Any]) -> str:
-    """Python text of a test without ``@given``: the values, then the body of the test.
+    """Return Python text of a test without ``@given``: the values, then the test's body.
 
     It needs what the file of the test imports and defines, and runs beside it.
 
@@ -75,7 +75,7 @@ class _Note:
 
 
 def reproduce(test: F) -> F:
-    """Decorator below ``@given``: a failing test prints its simplest example as a test.
+    """Make a failing test below ``@given`` print its simplest example as a test.
 
     The pytest plugin does so for tests that use its fixtures.
     """

@@ -115,7 +115,7 @@ class DebugControl:
         return True
 
     def _status(self) -> int:
-        """DHCSR."""
+        """Return DHCSR; reading it clears S_RESET_ST and S_RETIRE_ST."""
         value = self._control | _S_REGRDY
         if self._is_halted:
             value |= _S_HALT | (_C_HALT if self._control & _C_DEBUGEN else 0)

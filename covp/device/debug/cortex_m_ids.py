@@ -31,7 +31,7 @@ class Component:
     architecture: int = 0
 
     def register(self, offset: int) -> int | None:
-        """DEVARCH, PIDR0..7 or CIDR0..3 by its offset in the component's 4 KB; else None."""
+        """Return DEVARCH, PIDR0..7 or CIDR0..3 by offset in the component's 4 KB, or None."""
         if offset == 0xFBC and self.architecture:
             return self.architecture
         if not 0xFD0 <= offset < 0x1000:

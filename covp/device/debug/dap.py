@@ -130,7 +130,7 @@ class JtagDp:
         self._instruction = value
 
     def capture(self) -> tuple[int, int]:
-        """IDCODE, or the acknowledgement and result of the transfer before."""
+        """Return IDCODE, or acknowledgement and result of the previous transfer, and its bits."""
         if self._instruction == _IDCODE:
             return self._idcode, 32
         if self._instruction in (_ABORT, _DPACC, _APACC):

@@ -202,7 +202,7 @@ class GdbPackets:
         return OK
 
     def _flash(self, rest: bytes) -> bytes:
-        """vFlashErase, vFlashWrite and vFlashDone; other v packets are not known."""
+        """Execute vFlashErase, vFlashWrite or vFlashDone; other v packets are unsupported."""
         word, _, rest = rest.partition(b":")
         if word == b"FlashDone":
             return OK
@@ -278,7 +278,7 @@ def unhex(text: bytes) -> bytes:
 
 
 def _place(text: bytes) -> tuple[int, int, int]:
-    """Kind, address and size of packets Z and z."""
+    """Parse kind, address and size of packets Z and z."""
     kind, _, where = text.partition(b",")
     address, size = numbers(where.partition(b";")[0])  # conditions were not offered
     if size == 0 or address + size > 1 << 32:

@@ -136,7 +136,7 @@ class TapChain:
         return self._shift & 1 if self.is_shifting else 1
 
     def reset(self) -> None:
-        """TRST."""
+        """Reset the TAPs, as a pulse on TRST does."""
         self.state = TapState.RESET
         self.is_shifting = False
         for tap in self._taps:
@@ -167,7 +167,7 @@ class TapChain:
             self.reset()
 
     def shift(self, tdi: int, count: int) -> int:
-        """Clock ``count`` times with TMS = 0 in a shift state; TDO's levels, first bit lowest."""
+        """Clock ``count`` times with TMS = 0 in a shift state; return TDO, first bit lowest."""
         combined = self._shift | tdi << (self._top + 1)
         self._shift = combined >> count
         return combined & (1 << count) - 1

@@ -108,14 +108,14 @@ _SCAN_IR_LENGTH, _SCAN_IDCODE = 5, 1
 
 
 def stlink(target: DebugTarget, log: Log) -> Callable[[socket.socket], None]:
-    """ST's TCP protocol to a Cortex-M. Raises UsageError for other cores."""
+    """Return a server of ST's TCP protocol for a Cortex-M. Raises UsageError for other cores."""
     if target.architecture != "arm":
         raise UsageError("an ST-Link reaches Cortex-M only; take the protocol jtag")
     return StLink(CortexMDebug(target, log)).serve
 
 
 def jtag(target: DebugTarget, log: Log) -> Callable[[socket.socket], None]:
-    """remote_bitbang to a DAP (Cortex-M) or a debug module (RISC-V)."""
+    """Return a remote_bitbang server of a DAP (Cortex-M) or a debug module (RISC-V)."""
     if target.architecture != "arm":
         module = DebugModule(target)
         return RemoteBitbang(TapChain([Dtm(module)]), module.reset).serve

@@ -292,7 +292,7 @@ class Dtm:
         self._instruction = value
 
     def capture(self) -> tuple[int, int]:
-        """IDCODE, dtmcs, or the result of the DMI access before."""
+        """Return IDCODE, dtmcs or the result of the previous DMI access, and its bits."""
         if self._instruction == _IDCODE:
             return IDCODE, 32
         if self._instruction == _DTMCS:

@@ -166,7 +166,7 @@ class StLink:
         return bytes([_OK, 0])
 
     def _read_registers(self, arguments: bytes, data: bytes) -> bytes:
-        """r0 to pc, xPSR, MSP, PSP and CONTROL to PRIMASK."""
+        """Return r0 to pc, xPSR, MSP, PSP and CONTROL to PRIMASK."""
         numbers = (*range(19), 20)
         values = [self._debug.control.read_core_register(number) for number in numbers]
         return struct.pack("<22I", _OK, *values, 0)

@@ -188,7 +188,7 @@ class DebugTarget(Owned):
         return self._registers.names
 
     def read_memory(self, address: int, size: int) -> bytes:
-        """Memory, or a peripheral's registers word by word. Raises DeviceError: nothing there."""
+        """Read memory, or a peripheral's registers by words. Raises DeviceError: nothing there."""
         with self._still():
             return self._access(lambda: self.device.read_bus(address, size))
 

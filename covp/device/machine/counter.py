@@ -178,7 +178,7 @@ class Counter:
         return int(self._machine)
 
     def decode_again(self) -> None:
-        """Custom instructions have changed; what was counted stays."""
+        """Decode all code again after custom instructions have changed; keep the counts."""
         self._library.machine_decode_all(self._machine)
 
     def wait(self, cycles: int) -> None:
@@ -374,7 +374,7 @@ class Counter:
         return Totals(count.instructions, count.cycles)
 
     def block(self) -> int:
-        """First address of the running block."""
+        """Return the address of the running block."""
         return int(self._library.machine_block(self._machine))
 
     def look_at_load(self, pc: int, address: int, size: int) -> None:
@@ -478,7 +478,7 @@ class Counter:
     """Another one whenever markers or functions are set."""
 
     def save_state(self) -> CounterState:
-        """Totals, phases and their markers; not the counts of single blocks."""
+        """Return totals, phases and their markers, without the counts of single blocks."""
         progress, buckets = SnapshotHead(), (CountPair * self._bucket_count)()
         spending, caches = self._spending_items(), self.caches.save_state()
         kept = (progress, buckets, spending)

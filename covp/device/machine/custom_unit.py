@@ -51,7 +51,7 @@ class CustomUnit:
         self.library = ctypes.CDLL(str(path))
 
     def function(self, instruction: CustomInstruction) -> int:
-        """Host address of an instruction's function."""
+        """Return the host address of an instruction's function."""
         function = getattr(self.library, f"covp_{instruction.name}")
         address = ctypes.cast(function, ctypes.c_void_p).value
         assert address is not None

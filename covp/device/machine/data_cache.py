@@ -59,7 +59,7 @@ class DataCache:
     # -- maintenance --------------------------------------------------------------------------
 
     def maintain_line(self, address: int, what: Maintenance) -> None:
-        """Clean or invalidate the line of an ``address``, where it is held."""
+        """Clean or invalidate the line of ``address`` if it is cached."""
         self._library.machine_maintain(self._machine, _BY_ADDRESS, address, what)
 
     def maintain_way(self, way_and_set: int, what: Maintenance) -> None:

@@ -25,14 +25,14 @@ _MOST_BYTES = _CODE_BYTES + _OTHER_BYTES
 
 @functools.cache
 def register_id(architecture: str, name: str) -> int:
-    """Unicorn's number of a register of an architecture, by the name of `covp.chip.isa`."""
+    """Return Unicorn's number of an architecture's register, by its name in `covp.chip.isa`."""
     constants = arm_const if architecture == "arm" else riscv_const
     return int(getattr(constants, ARCHITECTURES[architecture].emulator_name(name)))
 
 
 @functools.cache
 def register_ids(architecture: str) -> dict[str, int]:
-    """Unicorn's numbers of the registers that every debugger shows, by name."""
+    """Return Unicorn's numbers of the registers that every debugger shows, by name."""
     return {name: register_id(architecture, name) for name in ARCHITECTURES[architecture].shown}
 
 
@@ -93,7 +93,7 @@ def open_engine(core: Core, virtual_tlb: bool = True) -> Uc:
 
 
 def reset_core(engine: Uc, core: Core, stack_top: int) -> None:
-    """General registers to zero, sp to the top of the stack, the FPU on where there is one."""
+    """Zero the general registers, set sp to the top of the stack and enable the FPU if any."""
     for name, number in register_ids(core.architecture).items():
         if name == "xpsr":
             engine.reg_write(number, _THUMB)  # no flags, outside of an IT block

@@ -206,7 +206,7 @@ class Execution:
         return entry
 
     def _pass_cycles(self, work: Callable[[int], int], pc: int) -> int:
-        """Exception entry or return: its cycles pass, no instruction retires."""
+        """Enter or leave an exception: count its cycles, but no instruction."""
         if self._nvic is None:
             return work(pc)
         before = self._nvic.cycles_spent
@@ -355,7 +355,7 @@ class Execution:
         return self._execute_special(pc)
 
     def _translate_again(self, end: RunEnd) -> int | None:
-        """Have the next block translated again, as a hook was added to its instructions."""
+        """Forget the next block's translation if a hook was added to it; return its pc, or None."""
         if not self._counter.state.retranslate:
             return None
         self.forget_code(self._counter.state.retranslate_pc, 2)

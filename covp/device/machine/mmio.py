@@ -263,7 +263,7 @@ class MmioPort:
             return "?"
 
     def _check_deadline(self) -> None:
-        """Once per several thousand accesses: a polling loop must not outrun the time limit."""
+        """Stop a polling loop at the time limit; check once per several thousand accesses."""
         self._accesses += 1
         if self._accesses % _ACCESSES_PER_CHECK == 0 and self._control.is_over():
             self._counter.request_stop()
@@ -332,6 +332,6 @@ class MmioPort:
 
 
 def _source(error: BaseException) -> str:
-    """File and line that raised, for the model's author."""
+    """Return the file and line that raised an error, for the author of the model."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"

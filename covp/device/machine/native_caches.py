@@ -71,7 +71,7 @@ class _Lines:
             self.arrays = (tags, apart, kept)
 
     def save(self) -> tuple[bytes, ...]:
-        """Their content."""
+        """Return the content of the arrays."""
         return tuple(map(bytes, self.arrays))
 
     def load(self, saved: tuple[bytes, ...]) -> None:

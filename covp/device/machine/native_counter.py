@@ -158,7 +158,7 @@ class MachineState(ctypes.Structure):
 
 @functools.lru_cache(maxsize=32)
 def pack_specials(specials: tuple[Special, ...]) -> ctypes.Array[_Special]:
-    """Special instructions for the native side."""
+    """Pack special instructions into an array for the native library."""
     items = [_Special(one.bytes, one.mask, one.match, one.is_special) for one in specials]
     return (_Special * len(items))(*items)
 

@@ -135,7 +135,7 @@ class Nvic:
         return self.enter(exception, pc)
 
     def enter(self, exception: int, pc: int) -> int:
-        """Exception entry: the frame on the stack, EXC_RETURN in lr, handler mode."""
+        """Enter an exception: push the frame, set lr to EXC_RETURN, switch to handler mode."""
         frame = self._frame(pc)
         try:
             self._bus.write(frame.address, frame.data)
@@ -183,7 +183,7 @@ class Nvic:
         return bool(self.active) and pc >= _EXC_RETURN
 
     def leave(self, value: int) -> int:
-        """Exception return by EXC_RETURN; the pc to go on from."""
+        """Return from an exception by EXC_RETURN; return the pc to continue at."""
         if self.on_return is not None:
             self.on_return()
         exception = self.active.pop()

@@ -134,7 +134,7 @@ class RiscvInterrupts:
         return self.wakes() and bool(self._read("MSTATUS") & _MIE)
 
     def take(self, pc: int) -> int:
-        """Trap entry."""
+        """Take the pending trap if it preempts; return the pc to continue at."""
         if not self.preempts():
             return pc
         line = min(self._pulsed or self._high)

@@ -213,7 +213,7 @@ class SystemControl(Peripheral):
         super().__init__()
 
     def reset(self) -> None:
-        """SysTick off, caches on."""
+        """Reset the registers: SysTick off, caches on."""
         super().reset()
         caches = self._caches
         self.values |= {"CCR": caches.ccr, "CLIDR": caches.clidr, "CTR": caches.ctr}
@@ -225,7 +225,7 @@ class SystemControl(Peripheral):
         self._flag_seen = 0
 
     def switch(self, value: int) -> None:
-        """SYST_CSR was written."""
+        """Start or stop SysTick after a write to SYST_CSR."""
         running, enable = self._start is not None, value & 1
         if enable and not running:
             self._resume(self._value)
@@ -235,7 +235,7 @@ class SystemControl(Peripheral):
         self._schedule_tick()
 
     def clear(self, value: int) -> None:
-        """SYST_CVR was written: it goes to 0 and is reloaded at the next clock."""
+        """Clear the counter after a write to SYST_CVR; it reloads at the next clock."""
         self._value = 0
         self._flag_seen = 0
         if self._start is not None:
@@ -357,11 +357,11 @@ class SystemControl(Peripheral):
         self.values["AIRCR"] = 0xFA050000 | self._nvic.priority_group << 8
 
     def update_value(self) -> None:
-        """SYST_CVR is read."""
+        """Update SYST_CVR before it is read."""
         self.values["SYST_CVR"] = self._now()[0]
 
     def update_flag(self) -> None:
-        """SYST_CSR is read; that clears COUNTFLAG."""
+        """Update COUNTFLAG before SYST_CSR is read, which clears it."""
         zeros = self._now()[1]
         self.set("SYST_CSR", "COUNTFLAG", int(zeros > self._flag_seen))
         self._flag_seen = zeros

@@ -256,13 +256,13 @@ class RtlDevice(Closing):
         self._instructions.remove(unit_name)
 
     def instruction_uses(self, unit_name: str) -> Mapping[str, int]:
-        """Custom instruction to how often it was executed since it was added."""
+        """Return how often each custom instruction was executed since it was added."""
         return self._instructions.uses(unit_name)
 
     # -- SavesState ---------------------------------------------------------------------------
 
     def save_state(self) -> object:
-        """Memory, time and peripherals: an execution leaves nothing else."""
+        """Return memory, time and peripherals, which are all that an execution leaves."""
         return self._machine.save_state(), self._instructions.save_state()
 
     def load_state(self, state: object) -> None:
@@ -333,7 +333,7 @@ def boot_code(entry: int, sp: int, csrs: Mapping[int, int]) -> list[int]:
 
 
 def _load(register: int, value: int) -> tuple[int, int]:
-    """LUI, ADDI."""
+    """Encode LUI and ADDI that load a value into a register."""
     high = (value + 0x800) & 0xFFFFF000
     low = value - high & 0xFFF
     return high | register << 7 | _LUI, low << 20 | register << 15 | register << 7 | _ADDI

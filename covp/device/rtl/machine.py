@@ -185,7 +185,7 @@ class RtlMachine:
     # -- state --------------------------------------------------------------------------------
 
     def save_state(self) -> RtlState:
-        """Memory, time and peripherals."""
+        """Return memory, time and peripherals."""
         return RtlState(
             tuple(memory.content.copy() for memory in self._memories),
             self.clock.save_state(),
@@ -208,7 +208,7 @@ class RtlMachine:
 
 
 def _source(error: BaseException) -> str:
-    """File and line that raised, for the model's author."""
+    """Return the file and line that raised an error, for the author of the model."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
 

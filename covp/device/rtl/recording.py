@@ -17,7 +17,7 @@ HEADER, GEOMETRY, HIERARCHIES = 0, 3, (4, 6, 7)
 
 
 def blocks(path: Path) -> Iterator[tuple[int, int, int]]:
-    """Kind, place of the content, and bytes of it, of each block; the last one may be cut off."""
+    """Yield kind, offset and size of each block's content; the last block may be truncated."""
     with path.open("rb") as stream:
         while kind := stream.read(1):
             place = stream.tell() + 8

@@ -23,7 +23,7 @@ class Console(Protocol):
         ...
 
     def read(self, size: int) -> bytes | None:
-        """Up to ``size`` bytes of input; empty at its end; None: none yet, to be tried again."""
+        """Return up to ``size`` bytes of input; empty at its end; None: none yet, try again."""
         ...
 
 

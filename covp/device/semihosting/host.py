@@ -225,7 +225,7 @@ class Semihosting:
         return 0
 
     def _heap_info(self, block: int) -> int:
-        """Heap's base and limit, stack's base and limit: they grow towards each other."""
+        """Write base and limit of the heap and of the stack, which grow towards each other."""
         low, high = (self._heap.start, self._heap.stop) if self._heap else (0, 0)
         self._bus.write(self._words(block, 1)[0], struct.pack("<4I", low, high, high, low))
         return 0

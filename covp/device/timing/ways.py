@@ -121,7 +121,7 @@ class Ways:
         return self._pipeline.path(ran, *first) - self._pipeline.path(expected, *first)
 
     def _nodes(self, number: int) -> list[OperandRuns]:
-        """Up to a position among the operands, the oldest first."""
+        """Return the chain of operands up to a position, the oldest first."""
         nodes = [self._operands[number]]
         while (before := nodes[-1].before) is not None:
             nodes.append(self._operands[before])
