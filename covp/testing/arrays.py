@@ -70,7 +70,7 @@ def arrays(
     nan: bool = False,
     infinity: bool = False,
 ) -> st.SearchStrategy[Array]:
-    """Arrays with extremes more often than chance has them.
+    """Return a strategy of arrays that have extreme values more often than chance has them.
 
     Random numbers; the ends of the range, everywhere, in turn, at random or once among zeros; small
     numbers; zeros between numbers. A failing array shrinks to zeros where its values do not matter,
@@ -184,7 +184,7 @@ def _draw_elements(
 
 
 def _draw_window(data: ConjectureData, flat: Array | None, zeros: Array) -> Array:
-    """Long arrays: all elements, or some in a row among zeros, which Hypothesis makes fewer."""
+    """Draw a long array: all elements, or a window among zeros that Hypothesis can narrow."""
     everything = zeros.size if data.draw_integer(0, 7) else None
     end = data.draw_integer(0, zeros.size, forced=everything)
     start = max(end - data.draw_integer(0, zeros.size, forced=everything), 0)
@@ -206,7 +206,7 @@ def _draw_places(
     low: int,
     high: int,
 ) -> Array:
-    """Arrays of several axes: where the elements that are not zero lie, and their codes.
+    """Draw the places and codes of the nonzero elements of an array of several axes.
 
     When Hypothesis makes an axis shorter, the elements stay, and those of two arrays that belong
     together stay together (see `_places_within`).
@@ -246,7 +246,7 @@ def _places_within(places: Array, extent: int) -> Array:
 def _draw_bytes(
     data: ConjectureData, flat: Array | None, dtype: np.dtype[Any], count: int, low: int, high: int
 ) -> Array:
-    """Elements as codes of so many bytes, the simplest first; zeros at the end are left out."""
+    """Draw elements as codes of ``itemsize`` bytes, simplest first, without trailing zeros."""
     size = dtype.itemsize
     if flat is None:
         drawn = data.draw_bytes(0, _BYTES)[: count * size]
@@ -257,7 +257,7 @@ def _draw_bytes(
 
 @lru_cache(maxsize=256)
 def _table(low: int, high: int) -> tuple[Array, Array]:
-    """Single bytes: the value of each code, and the code of each value (modulo 256)."""
+    """Return the value of each code of a byte, and the code of each value (modulo 256)."""
     zero = min(max(0, low), high)
     order = sorted(range(low, high + 1), key=lambda value: (abs(value - zero), value < zero))
     values = np.array(order, np.int64)

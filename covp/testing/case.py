@@ -86,7 +86,7 @@ L = TypeVar("L", bound=Layer)
 def build_cases(
     make: Callable[..., L], drawn: dict[str, Any], given: dict[str, Any]
 ) -> st.SearchStrategy[L]:
-    """Cases of a class, with seed and gap drawn.
+    """Return a strategy of a class of cases, with seed and gap drawn.
 
     Args:
         make: the class.

@@ -53,7 +53,7 @@ def _draw_integers(count: int, low: int, high: int, seed: int) -> Array:
 def integers(
     count: int, dtype: np.dtype[Any], low: int, high: int, content: Content, seed: int
 ) -> Array:
-    """Integers of a content.
+    """Return integers of a kind of content, such as random or extreme ones.
 
     Args:
         count: of the numbers.

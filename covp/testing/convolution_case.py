@@ -163,7 +163,7 @@ class ConvCase(Layer):
         return np.asarray(weights, np.int8)
 
     def _result_scale(self, filters: Shape) -> float:
-        """Sums of random products grow with the root of their number."""
+        """Return the output scale: sums of random products grow with the root of their number."""
         channels = filters[-1] if self.kind == "DEPTHWISE_CONV_2D" else filters[0]
         depth = int(np.prod(filters)) // channels
         sums = 255 * 128 * depth if self.largest else 50 * 80 * depth**0.5

@@ -20,7 +20,7 @@ def _finish(
     activation: tuple[float, float],
     dtype: np.dtype[np.generic],
 ) -> Array:
-    """Sums with bias: requantized, or clamped where they are floating point numbers."""
+    """Add the bias, then requantize the sums, or clamp floating point ones."""
     if bias is not None:
         sums = sums + bias.astype(sums.dtype)
     if requantization is None:

@@ -54,7 +54,7 @@ class PoolProblem(Problem):
         return np.asarray(np.clip(result, self.low, self.high).astype(self.input.dtype))
 
     def _windows(self, image: Array, outside: float) -> Array:
-        """(batch, rows, columns, channels, filter height, filter width)."""
+        """Return (batch, rows, columns, channels, filter height, filter width)."""
         view = sliding_window_view(pad(image, self.padding, outside), self.filter, (1, 2))
         return np.asarray(view[:, :: self.stride[0], :: self.stride[1]])
 

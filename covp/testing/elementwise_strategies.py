@@ -27,7 +27,7 @@ def additions(
     subtract: bool | None = False,
     broadcast: bool = True,
 ) -> st.SearchStrategy[AddProblem]:
-    """Sums of two tensors with scales from 2**-6 to 1.
+    """Return a strategy of sums of two tensors with scales from 2**-6 to 1.
 
     Args:
         dtype: "int8" or "int16".
@@ -64,7 +64,7 @@ def products(
     *,
     broadcast: bool = True,
 ) -> st.SearchStrategy[MulProblem]:
-    """Products of two tensors.
+    """Return a strategy of products of two tensors.
 
     Args:
         dtype: "int8" or "int16".
@@ -91,7 +91,7 @@ def _kind(dtype: str) -> np.dtype[Any]:
 
 
 def _draw_scale(data: ConjectureData) -> float:
-    """2**-6 to 1; one of three is a power of two."""
+    """Draw a scale from 2**-6 to 1; one in three is a power of two."""
     power = 2.0 ** -data.draw_integer(0, 5)
     return (
         power * (1 - data.draw_integer(0, 1 << 14) / (1 << 15))

@@ -122,12 +122,12 @@ def _convolutions(
 
 
 def paddings(reach: int = 3) -> S[tuple[int, int, int, int]]:
-    """(top, bottom, left, right), each less than ``reach``: for the field ``padding``."""
+    """Return a strategy of (top, bottom, left, right), each less than ``reach``."""
     return st.tuples(*[st.integers(0, reach - 1)] * 4)
 
 
 def elementwise(*kinds: str, broadcast: bool = False, **fields: Any) -> S[ElementwiseCase]:
-    """Sums, differences and products of two tensors.
+    """Return a strategy of sums, differences and products of two tensors.
 
     Args:
         kinds: some of `ELEMENTWISE`; all of them by default.
@@ -151,7 +151,7 @@ def elementwise(*kinds: str, broadcast: bool = False, **fields: Any) -> S[Elemen
 
 
 def pools(*kinds: str, max_size: int = 9, max_filter: int = 3, **fields: Any) -> S[PoolCase]:
-    """Pools.
+    """Return a strategy of pools.
 
     Args:
         kinds: some of `POOLS`; both by default.
@@ -172,13 +172,13 @@ def pools(*kinds: str, max_size: int = 9, max_filter: int = 3, **fields: Any) ->
 
 
 def softmaxes(max_depth: int = 40, **fields: Any) -> S[SoftmaxCase]:
-    """SOFTMAX over up to ``max_depth`` values; ``fields`` of `SoftmaxCase`."""
+    """Return a strategy of SOFTMAX over up to ``max_depth`` values; ``fields`` of `SoftmaxCase`."""
     drawn = {"rows": st.integers(1, 3), "depth": st.integers(1, max_depth), "scale": _SCALES}
     return build_cases(SoftmaxCase, drawn, fields)
 
 
 def concatenations(max_parts: int = 5, **fields: Any) -> S[ConcatenationCase]:
-    """CONCATENATION of 2 to ``max_parts`` tensors; ``fields`` of `ConcatenationCase`."""
+    """Return CONCATENATION of 2 to ``max_parts`` tensors; ``fields`` are of `ConcatenationCase`."""
     extents = st.integers(1, 3)
     drawn = {
         "lengths": st.lists(st.integers(1, 6), min_size=2, max_size=max_parts).map(tuple),
@@ -191,7 +191,7 @@ def concatenations(max_parts: int = 5, **fields: Any) -> S[ConcatenationCase]:
 
 
 def matmuls(max_extent: int = 20, **fields: Any) -> S[MatMulCase]:
-    """BATCH_MATMUL of matrices of up to ``max_extent`` rows and columns; fields of `MatMulCase`."""
+    """Return BATCH_MATMUL of up to ``max_extent`` rows and columns; ``fields`` of `MatMulCase`."""
     extent = st.integers(1, max_extent)
     batches = [((), ()), ((3,), (3,)), ((2, 1), (2, 1)), ((), (2,)), ((3,), (1,)), ((2, 2), (2,))]
     drawn = {

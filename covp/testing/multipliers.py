@@ -53,7 +53,7 @@ def requantizations(
     largest: int | None = None,
     any_shift: bool = False,
 ) -> st.SearchStrategy[Requantization]:
-    """Requantizations with zero points and the clamps of activations.
+    """Return a strategy of requantizations with zero points and the clamps of activations.
 
     Mostly such that sums of the usual magnitude fill the type or saturate it; two of eight have
     shifts of few bits to the right, where small sums end between two integers; one of eight shifts

@@ -89,7 +89,7 @@ class Backend(BackendBase):  # type: ignore[misc]
     def run_model(
         cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any
     ) -> tuple[Any, ...]:
-        """`prepare` of ``model``, ``device`` and ``kwargs``, and `Prepared.run` of ``inputs``."""
+        """Prepare ``model`` for ``device`` and run it on ``inputs``; ignore ``kwargs``."""
         return cls.prepare(model, device).run(inputs)
 
     @classmethod

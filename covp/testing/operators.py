@@ -31,7 +31,7 @@ _SCALES = quantizations.scales()
 
 
 def functions(*kinds: str, max_scale: float = 1.0, **fields: Any) -> S[OperatorCase]:
-    """Functions of each element, and activations that are operators of their own.
+    """Return a strategy of elementwise functions, among them activations.
 
     LOGISTIC and TANH have the output quantization that TFLite asks for.
 
@@ -61,7 +61,7 @@ def functions(*kinds: str, max_scale: float = 1.0, **fields: Any) -> S[OperatorC
 
 @st.composite
 def means(draw: st.DrawFn, /, **fields: Any) -> OperatorCase:
-    """MEAN over some axes, in the input's quantization or another; ``fields`` of `OperatorCase`."""
+    """Draw MEAN over some axes, requantized or not; ``fields`` are of `OperatorCase`."""
     shape = draw(tensors.shapes(max_extent=8))
     axes = draw(st.sets(st.integers(0, len(shape) - 1), min_size=1))
     drawn = {
@@ -79,7 +79,7 @@ def means(draw: st.DrawFn, /, **fields: Any) -> OperatorCase:
 
 @st.composite
 def moves(draw: st.DrawFn, /, *kinds: str, max_extent: int = 5, **fields: Any) -> OperatorCase:
-    """Operators that move values and compute nothing.
+    """Draw an operator that moves values and computes nothing.
 
     Args:
         kinds: some of `MOVES`; all of them by default.
@@ -141,7 +141,7 @@ def _slices(draw: st.DrawFn, shape: tensors.Shape) -> StridedSlice:
 
 
 def resizes(max_size: int = 15, **fields: Any) -> S[OperatorCase]:
-    """RESIZE_NEAREST_NEIGHBOR to a height and width of up to ``max_size``; ``fields`` are fixed."""
+    """Return RESIZE_NEAREST_NEIGHBOR up to ``max_size`` squared; ``fields`` of `OperatorCase`."""
     sizes = st.integers(1, max_size)
     # TFLite rejects the two together
     rules = st.sampled_from([(False, False), (True, False), (False, True)])
@@ -157,7 +157,7 @@ def resizes(max_size: int = 15, **fields: Any) -> S[OperatorCase]:
 
 
 def conversions(*kinds: str, **fields: Any) -> S[OperatorCase]:
-    """Changes of representation: QUANTIZE from float32 or int8, DEQUANTIZE from int8.
+    """Return a strategy of QUANTIZE from float32 or int8 and DEQUANTIZE from int8.
 
     Args:
         kinds: some of `CONVERSIONS`; both by default.

@@ -47,7 +47,7 @@ def near_overflow(
     beyond: bool = False,
     bias: bool = True,
 ) -> st.SearchStrategy[Sum]:
-    """Sums that end within a few units of -2**31 or 2**31 - 1.
+    """Return a strategy of sums that end within a few units of -2**31 or 2**31 - 1.
 
     Products and total have the same sign, so no sum on the way, with the bias first, is outside of
     the bias and the total: a kernel is right with int32 unless `beyond`.

@@ -119,7 +119,7 @@ def _draw_geometry(
 
 
 def _draw_channels(data: ConjectureData, given: Given, most: int) -> tuple[Pair, int]:
-    """(input channels, outputs) and groups."""
+    """Draw (input channels, outputs) and the number of groups."""
     pair = given.get(data, "channels", lambda: None)
     groups = given.get(data, "groups", lambda: 1 if pair else (1, 1, 1, 2, 3)[_up_to(data, 4)])
     if pair is None:
@@ -214,7 +214,7 @@ def convolutions(
     max_kernel: int = 3,
     **geometry: Any,
 ) -> st.SearchStrategy[ConvolutionProblem]:
-    """Convolutions with strides, dilation, padding, groups, with and without bias.
+    """Return a strategy of convolutions, with strides, dilation, padding, groups and bias.
 
     Args:
         dtype: "int8", "int16" or "float32".
@@ -253,7 +253,7 @@ def depthwise_convolutions(
     max_kernel: int = 3,
     **geometry: Any,
 ) -> st.SearchStrategy[DepthwiseProblem]:
-    """Depthwise convolutions, with one to three outputs a channel.
+    """Return a strategy of depthwise convolutions, with one to three outputs a channel.
 
     Args:
         dtype, max_size, max_channels, max_kernel: see `convolutions`.
@@ -284,7 +284,7 @@ def depthwise_convolutions(
 def fully_connected(
     dtype: str = "int8", *, max_depth: int = 40, max_outputs: int = 8, **geometry: Any
 ) -> st.SearchStrategy[FullyConnectedProblem]:
-    """Fully connected layers.
+    """Return a strategy of fully connected layers.
 
     Args:
         dtype: "int8", "int16" or "float32".
@@ -315,7 +315,7 @@ def pools(
     max_filter: int = 3,
     **geometry: Any,
 ) -> st.SearchStrategy[PoolProblem]:
-    """Pools whose windows all have a pixel of the image.
+    """Return a strategy of pools whose windows all have a pixel of the image.
 
     Args:
         kind: "average" or "max"; both by default.

@@ -36,7 +36,7 @@ def affine(scale: ArrayLike, zero_point: ArrayLike = 0, axis: int = 0) -> Quanti
 
 
 def scales(lowest: float = 1 / 64, highest: float = 1.0) -> st.SearchStrategy[float]:
-    """Scales that float32 holds exactly.
+    """Return a strategy of scales that float32 holds exactly.
 
     Args:
         lowest, highest: both included; positive, and themselves exact in float32.

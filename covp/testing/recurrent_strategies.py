@@ -21,7 +21,7 @@ _BIAS = 1 << 12
 def svdfs(
     *, max_features: int = 12, max_units: int = 4, max_steps: int = 6, max_rank: int = 2
 ) -> st.SearchStrategy[SvdfProblem]:
-    """Steps of int8 SVDF layers with an int16 state.
+    """Return a strategy of steps of int8 SVDF layers with an int16 state.
 
     Args:
         max_features, max_units, max_steps, max_rank: the largest extents.
@@ -53,7 +53,7 @@ def svdfs(
 def lstms(
     dtype: str = "int8", *, max_steps: int = 3, max_features: int = 6, max_cells: int = 5
 ) -> st.SearchStrategy[LstmProblem]:
-    """Integer LSTMs.
+    """Return a strategy of integer LSTMs.
 
     Args:
         dtype: "int8" or "int16", of input and hidden state.
@@ -94,7 +94,7 @@ def lstms(
 def grus(
     *, max_steps: int = 3, max_features: int = 6, max_cells: int = 5
 ) -> st.SearchStrategy[GruProblem]:
-    """float32 GRUs, of both forms of the reset gate.
+    """Return a strategy of float32 GRUs, with the reset gate before or after the product.
 
     Args:
         max_steps, max_features, max_cells: the largest extents.
@@ -128,7 +128,7 @@ def _draw_factor(data: ConjectureData, least: int, most: int) -> Factor:
 def _draw_all(
     data: ConjectureData, *wanted: tuple[np.dtype[Any], Shape, int | None]
 ) -> list[Array]:
-    """Arrays of a type, a shape and a largest magnitude, None for the whole type."""
+    """Draw arrays of a type, a shape and a largest magnitude; None: the whole type."""
     seeds = [draw_seed(data) for _ in wanted]
     arrays = []
     for seed, (kind, shape, most) in zip(seeds, wanted, strict=True):

@@ -38,7 +38,7 @@ class Requantization(Printed):
     high: int = 127
 
     def apply(self, sums: Array, dtype: Any = np.int8) -> Array:
-        """Sums to stored values of a type, ``dtype``.
+        """Requantize sums to values of ``dtype``.
 
         ``sums`` of int64 are scaled as TFLM scales those of int16 layers, with 16 bits of the
         multiplier; all others modulo 2**32.

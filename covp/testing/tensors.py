@@ -99,7 +99,7 @@ def _range(dtype: np.dtype[Any]) -> tuple[float, float]:
 
 
 def shapes(min_rank: int = 1, max_rank: int = 4, max_extent: int = 5) -> st.SearchStrategy[Shape]:
-    """Shapes of positive extents.
+    """Return a strategy of shapes of positive extents.
 
     Args:
         min_rank, max_rank: dimensions, both included.
@@ -142,7 +142,7 @@ def tensors(
 
 
 def values(tensor: Tensor) -> st.SearchStrategy[NDArray[Any]]:
-    """Arrays for a tensor: mostly random ones, now and then only its range's ends (`filled`).
+    """Return a strategy of a tensor's arrays: mostly random, sometimes only extreme values.
 
     They have a seed; those of `arrays` shrink element by element.
     """

@@ -139,7 +139,7 @@ class BisectBench(Closing):
         number: int | None = None,
         on_store: Callable[[], None] = lambda: None,
     ) -> StoreTrace:
-        """`run` while each store is recorded, those of accelerators too.
+        """Run a layer and record each store, those of accelerators too.
 
         Args:
             position, image: as for `run`.
@@ -197,6 +197,6 @@ class BisectBench(Closing):
         return found[0] if found else ()
 
     def place(self, pc: int) -> str:
-        """ "function (file.c:12)" of a code address, the innermost of inlined functions."""
+        """Return "function (file.c:12)" of a code address, the innermost of inlined functions."""
         calls = self._virtual.board.symbols.calls(pc & ~self._virtual.core.thumb)
         return calls[0] if calls else f"0x{pc:08x}"

@@ -160,7 +160,7 @@ def parting_of_arena(trial: WrongLayer, other: BisectBench, position: int) -> Ca
 
 
 def _in_turn(stored: Bytes, wanted: NDArray[np.bool_]) -> Bytes:
-    """Byte by byte, and for each in the order of time."""
+    """Select the wanted bytes, sorted by offset, then time."""
     kept = wanted[stored.offsets]
     offsets, keys, values = stored.offsets[kept], stored.keys[kept], stored.values[kept]
     order = np.lexsort((keys, offsets))
@@ -217,7 +217,7 @@ def parting_of_steps(trial: WrongLayer, other: BisectBench, position: int) -> Ca
 
 
 def _same_stores(bench: BisectBench, trace: StoreTrace) -> NDArray[np.int64]:
-    """Stores as rows that are equal for stores that are alike: size, value, place in the arena."""
+    """Return a row (size, value, offset in the arena) per store, equal for like stores."""
     stores: Any = trace.stores
     values = stores["value"].astype(np.int64)
     for region in bench.program.platform.memory:

@@ -102,7 +102,7 @@ class Cause:
 
 
 def wrong_bytes(trial: WrongLayer, got: NDArray[Any]) -> list[int]:
-    """Offsets in the arena of the bytes of elements that are not as wanted.
+    """Return the offsets in the arena of the wrong bytes of wrong elements.
 
     Args:
         trial: what is wanted.

@@ -162,7 +162,7 @@ class StoreTrace:
         return Bytes(everywhere.offsets[inside], everywhere.keys[inside], everywhere.values[inside])
 
     def last(self) -> NDArray[np.int64]:
-        """Key of the last store to each byte of the arena; -1: none."""
+        """Return the key of the last store to each byte of the arena; -1: none."""
         stored = self.bytes()
         last = np.full(self.arena_bytes, -1, np.int64)
         np.maximum.at(last, stored.offsets, stored.keys)

@@ -94,7 +94,7 @@ def _platform(given: str | Path, trial: WrongLayer, folder: Path) -> str:
 
 
 def _plain_data(value: Any) -> Any:
-    """Plain data without the keys that are None."""
+    """Remove keys that are None from plain data."""
     if isinstance(value, dict):
         return {key: _plain_data(inner) for key, inner in value.items() if inner is not None}
     return [_plain_data(inner) for inner in value] if isinstance(value, (list, tuple)) else value

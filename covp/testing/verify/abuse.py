@@ -23,7 +23,7 @@ _OUTSIDE = 0xFFFFFF00
 
 
 def abuse(bench: DriverBench, case: Case) -> tuple[int, str | None]:
-    """Misuse the registers as a good job has left them.
+    """Misuse the registers in the state in which a good job left them.
 
     Args:
         bench: with the accelerator.
@@ -88,7 +88,7 @@ def _write(bench: DriverBench, offset: int, value: int) -> None:
 
 
 def _wait(bench: DriverBench) -> int:
-    """STATUS when the unit is done; reading it waits."""
+    """Return STATUS once the unit is done; reading it waits."""
     return int.from_bytes(bench.device.read_bus(bench.base + _STATUS, 4), "little")
 
 
@@ -131,7 +131,7 @@ def _harmless(bench: DriverBench, values: Values) -> str | None:
 
 
 def _protocol(bench: DriverBench, unit: JobUnit, good: Values) -> str | None:
-    """STATUS and INTERRUPT over the course of a job."""
+    """Check STATUS and INTERRUPT over the course of a job; return what is wrong, or None."""
     _program(bench, good)
     _write(bench, _INTERRUPT, 1)
     _write(bench, _START, 1)

@@ -26,7 +26,7 @@ _ROUND = st.sampled_from([1, 2, 4, 8, 16, 32, 64])
 
 
 def marks(backend: AcceleratorBackend, limits: Sequence[int]) -> list[int]:
-    """Extents at which a unit's counters, registers and memories may end.
+    """Return extents at which a unit's counters, registers and memories may end.
 
     Powers of two, the unit's parameters and its limits, each with its neighbours.
 
@@ -43,7 +43,7 @@ def marks(backend: AcceleratorBackend, limits: Sequence[int]) -> list[int]:
 
 
 def _extents(points: list[int], most: int) -> S[int]:
-    """Marks and whatever lies between them, up to the largest."""
+    """Return a strategy of extents: marks, and whatever lies between them up to ``most``."""
     most = min(most, points[-1])
     inside = [n for n in points if n <= most] or [1]
     fours = st.integers(1, max(1, most // 4)).map(lambda n: 4 * n)  # as many units want them
@@ -119,7 +119,7 @@ def convolutions(kind: str, points: list[int]) -> S[ConvCase]:
 
 
 def _arithmetic(kind: str, shape: dict[str, Any]) -> S[ConvCase]:
-    """Cases of a shape, with random or largest sums, usual or wide scales."""
+    """Return a strategy of cases of a shape: random or largest sums, usual or wide scales."""
     fields: dict[str, Any] = {
         "dtype": "int8",
         "batch": st.sampled_from([1, 1, 1, 2]),
@@ -194,7 +194,7 @@ def _halve(value: Any, kind: str) -> Any:
 
 
 def elementwise(kind: str, points: list[int]) -> S[ElementwiseCase]:
-    """Long rows, and scales far apart."""
+    """Return a strategy of long rows and of scales far apart."""
     scales = st.floats(2**-10, 1.0, width=32)
     shapes = st.one_of(
         st.tuples(st.just(1), _extents(points, 40_000)),
@@ -209,7 +209,7 @@ def elementwise(kind: str, points: list[int]) -> S[ElementwiseCase]:
 
 
 def pools(kind: str, points: list[int]) -> S[PoolCase]:
-    """Long images, many channels, large windows."""
+    """Return a strategy of pools with long images, many channels or large windows."""
     long = _one_long(_extents(points, 4096), _SMALL)
     large = st.tuples(st.integers(1, 24), st.integers(1, 24))
     usual: dict[str, Any] = {"zero_point": _STORED}
@@ -234,7 +234,7 @@ def _affordable_pool(case: PoolCase) -> PoolCase:
 
 
 def concatenations(points: list[int]) -> S[ConcatenationCase]:
-    """Many and long parts."""
+    """Return a strategy of many and of long parts."""
     lengths = st.lists(_extents(points, 3000), min_size=2, max_size=4).map(tuple)
     several = st.lists(st.integers(1, 40), min_size=2, max_size=12).map(tuple)
     shape = st.tuples(_SMALL, _SMALL, _SMALL)

@@ -141,7 +141,7 @@ def fit_part(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
     parts[number] = _of_rank(layer, parts[number])
 
     def write(part: int) -> None:
-        """Writers of a part's inputs, from it backwards."""
+        """Fit the writers of a part's inputs, from the part backwards."""
         own = parts[part].graph().ops[-1]
         for reader, position, writer in chain.wires:
             if reader == part:

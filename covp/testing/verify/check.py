@@ -113,7 +113,7 @@ def _run_twice(bench: VerifyBench, case: Case) -> LayerOutcome:
 
 
 def _unusual(case: Case) -> Conditions:
-    """Conditions that differ with the layer's gap and seed."""
+    """Return conditions that differ with the layer's gap and seed."""
     drawn = crc32(f"{case.gap} {getattr(case, 'seed', 0)}".encode())
     return Conditions(
         gap=case.gap,

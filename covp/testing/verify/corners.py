@@ -59,7 +59,7 @@ def _windows(kind: str, limits: Sequence[int]) -> Iterator[ConvCase]:
 
 
 def _strips(kind: str, limits: Sequence[int]) -> Iterator[ConvCase]:
-    """Tall kernels over rows of which a memory holds the kernel's, or one more.
+    """Yield tall kernels over rows of which a memory holds just the kernel's, or one more.
 
     So several strips of rows have padding.
     """

@@ -35,7 +35,7 @@ class _Draw:
         self._rng = np.random.default_rng(seed)
 
     def one(self, values: Any) -> Any:
-        """Any of them."""
+        """Draw one of the values."""
         return values[int(self._rng.integers(len(values)))]
 
     def pair(self, values: Any) -> tuple[Any, Any]:
@@ -58,7 +58,7 @@ def designs(kind: str) -> Iterator[Case]:
 
 
 def _image(draw: _Draw, windows: tuple[int, int], strides: tuple[int, int]) -> tuple[int, int]:
-    """Extents of a few windows, and of what remains beside them."""
+    """Draw the extents of an image that a few windows and a remainder fill."""
     first, second = (
         window + stride * draw.one((0, 1, 1, 2, 3, 4)) + draw.below(stride)
         for window, stride in zip(windows, strides, strict=True)

@@ -229,7 +229,7 @@ class DriverBench:
         return LayerOutcome(outputs, damage, buffers, wrong, reasons, spent)
 
     def _wake_up(self) -> list[Event]:
-        """Ends of WFI for no reason: RISC-V and Arm allow them at any time."""
+        """Schedule spurious ends of WFI: RISC-V and Arm allow them at any time."""
         clock = self.device.clock
         wake = self.device.core.sleep.wake
         return [clock.at(clock.now + 4**n, wake) for n in range(1, 9)]
@@ -293,7 +293,7 @@ class DriverBench:
         return ""
 
     def arena(self) -> tuple[int, int]:
-        """Address and bytes of the memory that layers are placed in."""
+        """Return address and size of the memory that layers are placed in."""
         return self._arena.address, self._arena.nbytes
 
     def call(self, function: str, arguments: Sequence[int | float]) -> None:
@@ -320,7 +320,7 @@ class DriverBench:
             self.device.inside = None
 
     def scribble(self) -> None:
-        """Other bytes on the stack, of which nothing is in use between two calls."""
+        """Overwrite the stack, of which nothing is in use between two calls."""
         stack = self.session.image_memory.stack
         self._own_bytes(stack.address, stack.size)[:] = 0x5A
 

@@ -197,7 +197,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
         self._started = self._loaded = True
 
     def scribble(self) -> None:
-        """Other bytes wherever no buffer of the layer lies: memory that others use meanwhile.
+        """Overwrite memory outside the layer's buffers, as other code would meanwhile.
 
         Not in the lines of a data cache that a buffer shares: no driver can part them.
         """
@@ -236,7 +236,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
     # -- arguments ----------------------------------------------------------------------------
 
     def number(self, value: int | float) -> int | float:
-        """Itself."""
+        """Return the value itself."""
         return value
 
     def tensor(self, tensor: Tensor) -> int:
@@ -301,7 +301,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
     def _place(
         self, owner: object, nbytes: int, align: int, data: NDArray[Any] | None, area: Area
     ) -> int:
-        """Memory after guard bytes, at an alignment of just ``align`` where the gap is odd."""
+        """Place memory after guard bytes, aligned to no more than ``align`` if the gap is odd."""
         at_end = self.count == self._last
         self.count += 1
         if area is self.areas.far and nbytes + 512 > area.top - area.used:

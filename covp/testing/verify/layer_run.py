@@ -29,7 +29,7 @@ class Driven(Protocol):
         ...
 
     def scribble(self) -> None:
-        """Other bytes on the stack."""
+        """Overwrite the unused stack."""
         ...
 
 

@@ -135,7 +135,7 @@ def _chain(draw: st.DrawFn, root: Node, leaf: Draw) -> ChainCase:
 
 
 def _with_dtype(case: Any, dtype: str) -> Any:
-    """QUANTIZE and DEQUANTIZE have types of their own."""
+    """Replace a case's type, but not those of QUANTIZE and DEQUANTIZE."""
     if case.kind in ("QUANTIZE", "DEQUANTIZE") or getattr(case, "dtype", dtype) == dtype:
         return case
     return _replace_layers(case, dtype=dtype)
@@ -217,7 +217,7 @@ def _convolutions_after(kind: str, shape: Shape, dtype: str) -> S[ConvCase]:
 
 
 def _operators_after(kind: str, shape: Shape, dtype: str) -> S[Any]:
-    """Operators of one input."""
+    """Return a strategy of operators of one input, which has a shape and type."""
     rank = len(shape)
     fixed: dict[str, Any] = {"shape": shape, "dtype": dtype}
     if kind in layers.FUNCTIONS:

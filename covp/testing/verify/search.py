@@ -230,7 +230,7 @@ _FROM_ZERO = ("gap", "seed", "zero_point", "zero_points")
 
 
 def smaller(case: Case) -> Iterator[Case]:
-    """Cases that differ from one in one field, which is simpler; the most daring ones first."""
+    """Yield cases with one field simpler, the boldest simplification first."""
     if isinstance(case, ChainCase):
         for i, part in enumerate(case.parts):
             for simpler in smaller(part):
@@ -280,7 +280,7 @@ class Budget:
         self._began = _processor_time()
 
     def used(self) -> float:
-        """Seconds so far."""
+        """Return the processor seconds used so far."""
         return _processor_time() - self._began
 
     @property

@@ -71,7 +71,7 @@ class Stages:
     ran: dict[str, int]
 
     def small(self) -> bool:
-        """Small layers, more of them until one is accepted; whether all were right.
+        """Run small layers until one is accepted; return whether all were right.
 
         The first ones of each kind are tried whatever the budget.
         """
@@ -86,7 +86,7 @@ class Stages:
         return self._run(singles, _SINGLE * len(singles))
 
     def averages(self) -> bool:
-        """Average pools at ties, alone and in chains."""
+        """Run average pools at ties, alone and in chains; return whether all were right."""
         streams: list[Iterator[Case]] = []
         if AVERAGE in self._alone:
             streams.append(map(self._of_its_type, averages(self._limits)))
@@ -94,7 +94,7 @@ class Stages:
         return self._run(streams + [averages_in(sample, number) for sample, number, _ in places])
 
     def special(self) -> bool:
-        """Corner cases, pairs of values, borders and further drawn layers, of each operator."""
+        """Run each operator's corner cases, borders and more; return whether all were right."""
         streams = [
             stream
             for layers in (designs, lambda kind: corners(kind, self._limits))
@@ -203,7 +203,7 @@ def _with_name(name: str, stream: Iterator[Case]) -> Iterator[tuple[str, Case]]:
 
 
 def kinds_alone(backend: AcceleratorBackend) -> set[str]:
-    """Kinds of operators that a pattern finds without others."""
+    """Return the kinds of operators that a pattern matches on their own."""
     options = [option for pattern in backend.patterns for option in pattern.node.options()]
     return {
         kind
@@ -218,7 +218,7 @@ def _reads_others(option: Any) -> bool:
 
 
 def strategies_of(backend: AcceleratorBackend) -> Strategies:
-    """Operator kind to the strategy of its layers: the backend's own, or those of its patterns.
+    """Return the strategy of each operator kind: the backend's own, or those of its patterns.
 
     Raises:
         AcceleratorError: `cases` of the backend gave something else.
@@ -253,9 +253,9 @@ def _by_kind(drawn: Iterable[Strategies]) -> Strategies:
 
 
 def drawn_cases(strategy: st.SearchStrategy[Any], count: int, seed: int) -> list[Case]:
-    """Up to ``count`` cases, the same ones for the same ``seed``; fewer where few fit together.
+    """Draw up to ``count`` cases, fewer where few fit together, the same for the same ``seed``.
 
-    To run them here would leave it to Hypothesis how long a search takes.
+    They do not run here, where Hypothesis would decide how long a search takes.
     """
     found: list[Case] = []
     how = settings(

@@ -29,7 +29,7 @@ def _one_image(case: Any) -> Any:
 
 
 def _in(n: int) -> Form:
-    """Channels, or the last axis, in multiples of n."""
+    """Return a form that rounds channels, or the last axis, up to multiples of n."""
 
     def round_up(case: Any) -> Any:
         if isinstance(case, ConvCase):
@@ -100,7 +100,7 @@ def _all_of(*forms: Form) -> Form:
 
 
 def _with_levels(*counts: int) -> Form:
-    """Weights of few values, which differ with the seed; the ends of int8 are often among them."""
+    """Return a form whose weights have few distinct values, often the ends of int8."""
 
     def form(case: Any) -> Any:
         if not isinstance(case, ConvCase) or case.dtype != "int8":
@@ -116,7 +116,7 @@ def _with_levels(*counts: int) -> Form:
 
 
 def _of(*levels: int) -> Form:
-    """Weights of these values only."""
+    """Return a form whose weights have these values only."""
 
     def form(case: Any) -> Any:
         if isinstance(case, ConvCase) and case.dtype == "int8":
@@ -134,7 +134,7 @@ def _sparse(kept: int, group: int) -> Form:
 
 
 def _fine(case: Any) -> Any:
-    """Weights of four bits."""
+    """Limit weights to four bits."""
     return replace(case, weight_limit=7) if isinstance(case, ConvCase) else case
 
 

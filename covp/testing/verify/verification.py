@@ -164,7 +164,7 @@ def _of_search(search: LayerSearch) -> _Failure:
 
 
 def _try_layers(stages: Stages, progress: Callable[[str], None]) -> _Failure | None:
-    """Small layers, jobs of all times, hundreds of calls, and layers of all other kinds."""
+    """Try small layers, jobs of all durations, hundreds of calls, then all other layers."""
     search = stages.search
     progress(", ".join(stages.strategies))
     if not stages.small():

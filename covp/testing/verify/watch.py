@@ -88,7 +88,7 @@ class UnitWatch(Observer):
             self._watch_start(unit)
 
     def forget(self) -> None:
-        """Before another run: nothing is going on."""
+        """Forget the previous run."""
         self.wrong = ""
         self._reads, self._jobs, self._now_ending = [], [], None
         self._late = ""
