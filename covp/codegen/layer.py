@@ -102,7 +102,7 @@ class PartCode:
 
     @property
     def pointers(self) -> tuple[Pointer, ...]:
-        """All memory of the part."""
+        """The part's pointers to memory."""
         return self.call.pointers + (self.end.pointers if self.end else ())
 
 
@@ -152,7 +152,7 @@ class KernelRequest:
 
     @cached_property
     def arithmetic(self) -> Arithmetic:
-        """The operator's."""
+        """The operator's arithmetic."""
         return Arithmetic.of(self.op)
 
     @property

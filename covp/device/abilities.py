@@ -49,7 +49,7 @@ class CountsByPhase(Protocol):
 
 
 class ExplainsCycles(Protocol):
-    """A device that knows what each cycle passed with: `PhaseCount.causes`."""
+    """A device that attributes each cycle to a cause: `PhaseCount.causes`."""
 
     def explain_cycles(self, on: bool) -> None:
         """Count causes (as by default), or totals alone, which is faster for short executions.
@@ -108,12 +108,12 @@ class TimelineRecording(AbstractContextManager[object], Protocol):
 
     @property
     def log(self) -> TimelineLog | None:
-        """The log of what happened; None before the end of the context."""
+        """The log of events; None before the context ends."""
         ...
 
 
 class RecordsTimeline(Protocol):
-    """A device that knows when which function, job, access and interrupt was."""
+    """A device that logs when each function, job, access and interrupt took place."""
 
     def record_timeline(self) -> TimelineRecording:
         """Return a context that records what is executed, with the same cycles as without.
@@ -265,7 +265,7 @@ class ChecksMemory(Protocol):
 
 
 class SavesState(Protocol):
-    """Can be put back into an earlier state."""
+    """A device that can return to an earlier state."""
 
     def save_state(self) -> object:
         """Return memory, registers, counters, clock and peripherals as input of `load_state`."""
@@ -363,7 +363,7 @@ class Closable(Protocol):
 
 @dataclass(frozen=True)
 class Abilities:
-    """The abilities of a device beyond read, write, execute and reset; None: it has not got it."""
+    """The abilities of a device beyond read, write, execute and reset; None: not available."""
 
     phases: CountsByPhase | None = None
     hardware: HostsHardware | None = None

@@ -195,7 +195,7 @@ class DebuggerDevice(Owned):
 
     @property
     def abilities(self) -> Abilities:
-        """Measures cycles where the core has a counter, and names code."""
+        """The abilities: measuring cycles where the core has a counter, and naming code."""
         return Abilities(names=self, time=self, closing=self)
 
     @property

@@ -147,7 +147,7 @@ class HostDevice(Owned):
 
     @property
     def abilities(self) -> Abilities:
-        """Measures time, and names code."""
+        """The abilities: measuring time, and naming code."""
         return Abilities(names=self, time=self, closing=self)
 
     @property

@@ -106,7 +106,7 @@ class HostProcess:
 
     @property
     def usable(self) -> bool:
-        """True where this thread can give it a command."""
+        """True if this thread can give the process a command."""
         return self._child.poll() is None and self._thread == threading.get_ident()
 
     def run(self, entry: int, stop: int, sp: int, seconds: float) -> Report | None:

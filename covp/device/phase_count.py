@@ -51,7 +51,7 @@ class FunctionCount:
 
     @property
     def cycles(self) -> int:
-        """Whatever they passed with."""
+        """The cycles of all causes."""
         return sum(self.causes.values())
 
 

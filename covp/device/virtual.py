@@ -45,7 +45,7 @@ class VirtualDevice(VirtualMachine, Closing):
 
     @functools.cached_property
     def abilities(self) -> Abilities:
-        """All that there are."""
+        """The abilities of an emulated core."""
         return Abilities(
             phases=self,
             hardware=self,

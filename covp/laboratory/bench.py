@@ -26,7 +26,7 @@ class TestSession(Session):
 
     @cached_property
     def modules(self) -> list[Module]:
-        """Everything that tests and fixtures loaded themselves, in order."""
+        """The modules that tests and fixtures loaded themselves, in order."""
         return []
 
     def _add(self, module: _M) -> _M:

@@ -96,14 +96,14 @@ class Buffer:
 
     @property
     def address(self) -> int:
-        """Address of its first byte. Raises UsageError outside a call."""
+        """The address of the first byte. Raises UsageError outside a call."""
         if self._address is None:
             raise UsageError("a buffer has an address during a call of a kernel only")
         return self._address
 
     @property
     def is_placed(self) -> bool:
-        """Return whether it has an address."""
+        """True if the buffer has an address."""
         return self._address is not None
 
     @property
@@ -118,7 +118,7 @@ class Buffer:
 
     @property
     def key(self) -> tuple[int, int, int, int]:
-        """Equal for the same memory of the host in the same place: one buffer on the device."""
+        """A key of the host's memory and its placement; equal keys share a buffer of the device."""
         address = self.array.__array_interface__["data"][0]
         return address, self.nbytes, self.alignment, self.offset
 

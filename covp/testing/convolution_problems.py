@@ -60,7 +60,7 @@ class WindowProblem(Problem):
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """(batch, height, width, outputs)."""
+        """The shape (batch, height, width, outputs)."""
         kernel = (self.weights.shape[1], self.weights.shape[2])
         size = (self.input.shape[1], self.input.shape[2])
         count = window_count(size, kernel, self.stride, self.dilation, self.padding)
@@ -187,7 +187,7 @@ class FullyConnectedProblem(Problem):
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """(rows, outputs)."""
+        """The shape (rows, outputs)."""
         return (self.input.shape[0], self.weights.shape[0])
 
     def expected(self) -> Array:

@@ -38,7 +38,7 @@ class PoolProblem(Problem):
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """(batch, height, width, channels)."""
+        """The shape (batch, height, width, channels)."""
         batch, height, width, channels = self.input.shape
         rows, columns = window_count(
             (height, width), self.filter, self.stride, (1, 1), self.padding
@@ -102,7 +102,7 @@ class AddProblem(Problem):
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """Both shapes, broadcast."""
+        """The shape that both operands broadcast to."""
         return np.broadcast_shapes(self.a.shape, self.b.shape)
 
     def expected(self) -> Array:
@@ -138,7 +138,7 @@ class MulProblem(Problem):
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """Both shapes, broadcast."""
+        """The shape that both operands broadcast to."""
         return np.broadcast_shapes(self.a.shape, self.b.shape)
 
     def expected(self) -> Array:

@@ -75,7 +75,7 @@ def _pairs(largest: int) -> S[tuple[int, int]]:
 def convolutions(
     *kinds: str, max_size: int = 9, max_channels: int = 20, max_kernel: int = 3, **fields: Any
 ) -> S[ConvCase]:
-    """Return layers with weights.
+    """Return a strategy of layers with weights.
 
     Args:
         kinds: some of `CONVOLUTIONS`; all of them by default.

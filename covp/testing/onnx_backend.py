@@ -62,7 +62,7 @@ class Prepared(BackendRep):  # type: ignore[misc]
 
 
 class Backend(BackendBase):  # type: ignore[misc]
-    """Compiles for a platform, ``device``; `cpu` by default.
+    """A backend that compiles for a platform, ``device``; `cpu` by default.
 
     Attributes:
         cpu: the platform that "CPU", which onnx's tests give, stands for.

@@ -27,7 +27,7 @@ class Problem(Printed, ABC):
 
     @property
     def output_shape(self) -> tuple[int, ...]:
-        """Shape of the result, of the first of several."""
+        """The shape of the result, or of the first of several results."""
         result = self.expected()
         return tuple((result[0] if isinstance(result, tuple) else result).shape)
 

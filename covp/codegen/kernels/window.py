@@ -32,19 +32,19 @@ class Window:
 
     @property
     def rows(self) -> str:
-        """Head of the C loop over the taps of a window that lie inside, by row."""
+        """The head of the C loop over those rows of a window's taps that lie inside the image."""
         first, last = ("0", str(self.size[0])) if self.whole else ("first_row", "last_row")
         return f"for (int32_t ky = {first}; ky < {last}; ky++)"
 
     @property
     def columns(self) -> str:
-        """Head of the C loop over the taps of a row."""
+        """The head of the C loop over the taps of a row."""
         first, last = ("0", str(self.size[1])) if self.whole else ("first_column", "last_column")
         return f"for (int32_t kx = {first}; kx < {last}; kx++)"
 
     @property
     def tap(self) -> str:
-        """C index of the tap's first channel in ``image``."""
+        """The C index of the tap's first channel in ``image``."""
         _, _, width, channels = self.source
         row = "top + ky" if self.dilation[0] == 1 else f"top + ky * {self.dilation[0]}"
         column = "left + kx" if self.dilation[1] == 1 else f"left + kx * {self.dilation[1]}"

@@ -45,7 +45,7 @@ class CoreRegisters:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
+        """The names of all registers."""
         return (*self._ids, *self._counters, *sorted(self._constants))
 
     def read(self, name: str) -> int:

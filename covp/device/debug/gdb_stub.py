@@ -23,7 +23,7 @@ from covp.errors import DeviceError, DeviceFault, ProgramExit
 
 
 class GdbConsole:
-    """Output goes to GDB's console while there is a GDB, else to the server's terminal.
+    """An output to GDB's console while GDB is connected, else to the server's terminal.
 
     Args:
         terminal: of the server; all input comes from there.
@@ -118,7 +118,7 @@ _SEND_TIMEOUT = 10.0  # seconds for GDB to take what is sent
 
 
 class Closed(Exception):
-    """GDB has gone."""
+    """The error of a connection that GDB has closed."""
 
 
 class GdbLink:

@@ -47,7 +47,7 @@ class GdbRegister:
 
     @property
     def bytes(self) -> int:
-        """Size in the packets."""
+        """The size in packets, in bytes."""
         return 4 * len(self.parts)
 
 

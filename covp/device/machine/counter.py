@@ -174,7 +174,7 @@ class Counter:
 
     @property
     def native(self) -> int:
-        """The native side's Machine."""
+        """The native library's Machine."""
         return int(self._machine)
 
     def decode_again(self) -> None:
@@ -427,7 +427,7 @@ class Counter:
 
     @property
     def explains(self) -> bool:
-        """True if `read_costs` and `moved_bytes` go by bucket; to be set before `set_markers`."""
+        """True if `read_costs` and `moved_bytes` are by bucket; set it before `set_markers`."""
         return bool(self.state.explains)
 
     @explains.setter

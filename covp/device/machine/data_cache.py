@@ -28,7 +28,7 @@ RISCV_OPERATIONS = {
 
 
 class DataCache:
-    """The native side's, see cache_content.h and cache_maintenance.h.
+    """The data caches of the native library: see cache_content.h and cache_maintenance.h.
 
     Args:
         library: the native side.

@@ -11,7 +11,7 @@ from covp.hardware.interrupt import InterruptController
 
 
 class RunControl:
-    """Shared by everything that may keep a core busy: running, polling, sleeping.
+    """A halt request and deadline, shared by whatever keeps a core busy.
 
     Attributes:
         now: the clock of the deadline, in seconds.

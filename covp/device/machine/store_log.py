@@ -93,12 +93,12 @@ class StoreLog:
 
     @property
     def count(self) -> int:
-        """Stores so far, those that are not kept too."""
+        """The number of stores so far, whether kept or not."""
         return int(self._log.count)
 
     @property
     def stores(self) -> NDArray[Any]:
-        """The stores that are kept, of dtype `STORE`, in their order."""
+        """The stores that are kept, of dtype `STORE`, in the order of time."""
         return self._records[: min(self.count, self._records.size)]
 
     def __enter__(self) -> StoreLog:

@@ -64,14 +64,14 @@ class CacheRegisters:
 
     @property
     def clidr(self) -> int:
-        """One level, of separate caches; it is that of coherence and of unification."""
+        """CLIDR: one level of separate caches, which is that of coherency and of unification."""
         data, fetch = self._shapes
         kinds = (data is not None) << 1 | (fetch is not None)
         return 1 << 27 | 1 << 24 | kinds if kinds else 0
 
     @property
     def ctr(self) -> int:
-        """Format 4, and the words of the smallest lines as powers of two."""
+        """CTR: format 4, and the words of the smallest lines as powers of two."""
         data, fetch = ((s.line.bit_length() - 3 if s else 0) for s in self._shapes)
         return 4 << 29 | data << 16 | fetch if data or fetch else 0
 
@@ -97,7 +97,7 @@ DWT_BASE = 0xE0001000
 
 
 class Dwt(Peripheral):
-    """CYCCNT counts the core's cycles; the other registers keep their value."""
+    """The DWT unit: CYCCNT counts the core's cycles; other registers keep their value."""
 
     registers = RegisterMap(
         Register(

@@ -93,14 +93,14 @@ class RtlDevice(Closing):
 
     @property
     def abilities(self) -> Abilities:
-        """All that there are."""
+        """The abilities of a simulated core."""
         return Abilities(
             phases=self, hardware=self, names=self, time=self, state=self, closing=self, waves=self
         )
 
     @property
     def sources(self) -> Sources:
-        """Both figures are the RTL's."""
+        """The sources of both figures: the RTL."""
         return Sources(Source("exact"), self._source)
 
     def read(self, address: int, size: int) -> bytes:

@@ -123,7 +123,7 @@ class InstructionField:
 
 @dataclass(frozen=True)
 class InstructionPattern:
-    """A pattern, read.
+    """A pattern of instructions, as parsed.
 
     Attributes:
         bytes: 2 or 4.

@@ -173,7 +173,7 @@ class BlockRuns:
 
     @property
     def instructions(self) -> int:
-        """Instructions of one run."""
+        """The number of instructions of one run."""
         return len(self.packed) // 8
 
     @property
@@ -242,7 +242,7 @@ class Trace:
 
     @property
     def causes(self) -> dict[str, int]:
-        """Cycles by what they passed with, by the device's own timing model; all of `cycles`.
+        """Cycles by cause, by the device's own timing model; together all of `cycles`.
 
         The keys are `covp.device.timing.native.CAUSES` and `OTHER_CAUSES`.
         """

@@ -40,12 +40,12 @@ class MasterStore(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Size in bytes."""
+        """The size in bytes."""
         return len(self.data)
 
 
 class MasterLog(Observer):
-    """Tells of each store of a program's accelerators, while it observes the bus.
+    """An observer of the bus that reports each store of a program's accelerators.
 
     Args:
         device: that they are attached to.

@@ -81,7 +81,7 @@ class LayerReference:
 
 
 class Walk:
-    """Goes through a program's layers for one input after the other.
+    """A walk through a program's layers for one input after the other.
 
     Args:
         bench: the program.

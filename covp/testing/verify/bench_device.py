@@ -33,7 +33,7 @@ class Inside:
 
 
 class BenchDevice(VirtualDevice):
-    """Limits of instructions and processor time: the clock on the wall shows a busy host.
+    """A virtual device limited in instructions and in processor time, fair on a busy host.
 
     Args:
         platform: of the device.

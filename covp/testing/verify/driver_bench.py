@@ -71,7 +71,7 @@ class _Prepared:
 
 
 class DriverBench:
-    """Runs lowered layers call by call, without compiling anything but the driver.
+    """A bench that runs lowered layers call by call and compiles only the driver.
 
     Operators that stay on the core are computed by their references.
 
@@ -326,7 +326,7 @@ class DriverBench:
 
     @property
     def own_memory(self) -> list[tuple[int, int]]:
-        """(address, bytes) of the driver's variables and of the stack in use."""
+        """Pairs (address, bytes) of the driver's variables and of the stack in use."""
         blocks = [self.driver.image.blocks[name] for name in RAM_SECTIONS]
         top = self.session.image_memory.stack.end
         sp = self.device.read_register("sp")

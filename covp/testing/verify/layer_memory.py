@@ -132,7 +132,7 @@ class KeptConstants:
 
 
 class GuardedMemory(ArgumentVisitor[int | float]):
-    """Every buffer of a layer between guard bytes.
+    """The memory of a layer, each buffer between guard bytes.
 
     Args:
         where: start of error messages.
@@ -172,7 +172,7 @@ class GuardedMemory(ArgumentVisitor[int | float]):
 
     @property
     def writable(self) -> list[tuple[int, int]]:
-        """(address, bytes) of all that the layer may write."""
+        """Pairs (address, bytes) of all memory that the layer may write."""
         return [(area.base + start, size) for area, start, size in self._written]
 
     @property

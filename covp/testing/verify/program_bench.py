@@ -32,7 +32,7 @@ _GUARD, _GUARDS = 0xA5, 256
 
 
 class ProgramBench:
-    """Units inside the core: layers of their driver's functions run as on the bus, call by call.
+    """A bench of units inside the core, whose driver runs call by call, as on the bus.
 
     Layers that are the core's own kernels with more instructions are compiled and loaded, each as
     a program. All instructions are compared with their Python model.
@@ -61,7 +61,7 @@ class ProgramBench:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """A unit in the core has no jobs."""
+        """No rates: a unit in the core has no jobs."""
         return 0.0, 0.0
 
     def begin(self) -> None:
@@ -131,7 +131,7 @@ return result; }}
 
 
 class _Logged(CustomInstruction):
-    """An instruction whose C writes down what it did."""
+    """An instruction whose C records what it did."""
 
     position: int = 0
 
@@ -147,7 +147,7 @@ class _Logged(CustomInstruction):
 
 
 class InstructionLog:
-    """A unit in the core whose instructions are written down, and compared with their model.
+    """A unit in the core whose instructions are recorded and compared with their model.
 
     Args:
         backend: of the unit; `model` makes its Python model anew.

@@ -30,7 +30,7 @@ _GAPS = 24
 
 
 class LayerSearch:
-    """Runs layers on a bench until one comes out wrong, then shrinks it.
+    """A search that runs layers until one comes out wrong, then shrinks it.
 
     Args:
         bench: with the accelerator.
@@ -285,7 +285,7 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Return whether nothing is left."""
+        """True if the budget is spent."""
         return self.used() >= self.seconds
 
 

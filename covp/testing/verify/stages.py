@@ -50,7 +50,7 @@ Strategies = Mapping[str, st.SearchStrategy[Any]]
 
 @dataclass(eq=False)
 class Stages:
-    """The layers for one accelerator.
+    """The stages of a search: which layers one accelerator is tried with, in order.
 
     Args:
         search: that runs them.

@@ -130,7 +130,7 @@ def verify(
 
 @dataclass(frozen=True)
 class _Failure:
-    """A failure that was found.
+    """A failure, as it was found.
 
     Attributes:
         text: of the message.

@@ -41,7 +41,7 @@ class _Job:
 
 
 class UnitWatch(Observer):
-    """Stands between a unit and its bus and clock.
+    """A watcher between a unit and its bus and clock.
 
     A unit's model loads its operands when it is started and stores when it is done; a unit in
     silicon does both all the time. So operands and the result's place must not change in between.
@@ -95,7 +95,7 @@ class UnitWatch(Observer):
 
     @property
     def is_busy(self) -> bool:
-        """Return whether the unit has something to do that is not done yet."""
+        """True if the unit has work that is not done yet."""
         return any(job.event is not None and not job.event.cancelled for job in self._jobs)
 
     def says(self, wrong: str) -> None:
@@ -206,7 +206,7 @@ class UnitWatch(Observer):
 
 
 class _WatchedClock(ClockView):
-    """A clock that tells a `UnitWatch`, and on which the unit is faster or slower."""
+    """A clock that reports to a `UnitWatch` and makes the unit faster or slower."""
 
     __slots__ = ("_moved", "_watch")
 
@@ -248,7 +248,7 @@ _SAVE = "save it, or name it among the clobbers of inline assembly"
 
 
 class CoreWatch:
-    """Compares the state of a core before and after a driver's function.
+    """A check that compares the state of a core before and after a driver's function.
 
     The registers that a function keeps hold random values, so that a zero in their place shows.
     Interrupts are enabled as in firmware, or masked; none but the unit's can be pending.

@@ -26,7 +26,7 @@ from covp.graph.ops.tiled_attention import TiledAttention
 
 @dataclass(frozen=True)
 class PlainProducts(Products):
-    """One product at a time."""
+    """Products of attention, computed one at a time."""
 
     score_arguments = "queries, k, codes_of"
     mix_arguments = "weights_of, v"
@@ -120,7 +120,7 @@ _MOST = 257
 
 @dataclass(frozen=True)
 class PackedProducts(PlainProducts):
-    """Scores one product at a time, weighted values two at a time.
+    """Products of attention: scores one at a time, weighted values two at a time.
 
     Attributes:
         words: of values at once.
@@ -134,7 +134,7 @@ class PackedProducts(PlainProducts):
 
     @property
     def _parts(self) -> list[tuple[int, int]]:
-        """(number of blocks, columns of each)."""
+        """Numbers of blocks, with the columns of each."""
         full, rest = divmod(self.shape.width, 2 * self.words)
         return [part for part in ((full, 2 * self.words), (1 if rest else 0, rest)) if part[0]]
 

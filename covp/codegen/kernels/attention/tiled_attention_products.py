@@ -52,12 +52,12 @@ class Products(ABC):
 
     @property
     def shape(self) -> AttentionShape:
-        """Shape of the operator."""
+        """The operator's shape."""
         return self.attention.shape
 
     @property
     def axes(self) -> int:
-        """Axes of independent attentions: the strides before those of a matrix."""
+        """The number of leading axes, along which attentions are independent."""
         return len(self.shape.batches)
 
     @property
@@ -68,17 +68,17 @@ class Products(ABC):
 
     @property
     def code_stride(self) -> int:
-        """Bytes from a row of codes to the next; keys in whole blocks."""
+        """Bytes from one row of codes to the next, whose keys fill whole blocks."""
         return up(self.shape.keys, 4)
 
     @property
     def weight_stride(self) -> int:
-        """Weights from a row to the next."""
+        """The number of weights from one row to the next."""
         return up(self.shape.keys, 4)
 
     @property
     def query_stride(self) -> int:
-        """int16 from a row of queries to the next."""
+        """The number of int16 values from one row of queries to the next."""
         return up(self.shape.depth, 2)
 
     def places(self) -> dict[str, int]:

@@ -35,7 +35,7 @@ class Gemm4(Gemm):
 
     @property
     def step(self) -> int:
-        """k of a step: those of a word."""
+        """The number of k in a step: those of a word."""
         return _GROUP
 
     def _pack(self) -> NDArray[Any]:

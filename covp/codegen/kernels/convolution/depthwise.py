@@ -109,7 +109,7 @@ class Plane:
 
     @property
     def height(self) -> int:
-        """Rows that outputs reach."""
+        """The number of rows that outputs reach."""
         p = self.problem
         return (p.out_height - 1) * p.stride[0] + (p.kernel[0] - 1) * p.dilation[0] + 1
 
@@ -125,13 +125,13 @@ class Plane:
 
     @property
     def input_rows(self) -> int:
-        """Rows of the input within the plane."""
+        """The rows of the input within the plane."""
         p = self.problem
         return max(min(p.in_height, self.height - p.padding.top), 0)
 
     @property
     def nbytes(self) -> int:
-        """Size in memory."""
+        """The size in memory, in bytes."""
         return self.height * self.width * (1 if self.element == "int8_t" else 2)
 
     @property

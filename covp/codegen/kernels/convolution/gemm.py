@@ -45,12 +45,12 @@ class RegisterBlock:
 
     @property
     def is_widened(self) -> bool:
-        """Patches are int16, two to a word."""
+        """True if patches are int16, two to a word."""
         return self.dot.operand == "int16"
 
     @property
     def reads_words(self) -> bool:
-        """Patches and weights are read as words."""
+        """True if patches and weights are read as words."""
         return self.dot.lanes > 1
 
 
@@ -82,12 +82,12 @@ class Gemm:
 
     @property
     def steps(self) -> int:
-        """Steps of the inner loop."""
+        """The number of steps of the inner loop."""
         return -(-self.depth // self.step)
 
     @property
     def step(self) -> int:
-        """k of a step."""
+        """The number of k in a step."""
         return self.block.dot.step
 
     def constants(self) -> str:

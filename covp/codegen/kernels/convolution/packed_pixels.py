@@ -44,7 +44,7 @@ class PackedBlock:
 
     @property
     def pixels(self) -> int:
-        """Output pixels of a block."""
+        """The number of output pixels of a block."""
         return 2 * self.pairs
 
 
@@ -69,7 +69,7 @@ class PackedGemm:
 
     @property
     def padded_depth(self) -> int:
-        """Steps of k, a multiple of the unroll."""
+        """The number of steps of k, a multiple of the unroll factor."""
         return self.rounds * self.block.unroll
 
     @property

@@ -33,12 +33,12 @@ class PatchGather:
 
     @property
     def is_widened(self) -> bool:
-        """Rows are int16."""
+        """True if rows are int16."""
         return bool(self.widen)
 
     @property
     def whole_words(self) -> bool:
-        """A pixel's channels are whole words, which are copied as such."""
+        """True if a pixel's channels are whole words, which are copied as such."""
         return self.problem.in_channels % self._per_word == 0
 
     @property
@@ -47,7 +47,7 @@ class PatchGather:
 
     @property
     def widen_after_gather(self) -> bool:
-        """A patch is gathered as bytes first and widened as a whole."""
+        """True if a patch is gathered as bytes first and widened as a whole."""
         return self.is_widened and not self.whole_words
 
     @property

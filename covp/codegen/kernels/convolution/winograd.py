@@ -70,7 +70,7 @@ class WinogradCode:
 
     @property
     def _steps(self) -> int:
-        """Steps of the inner loop, of all lanes each."""
+        """The number of steps of the inner loop, each over all lanes."""
         return self.problem.in_channels // self.dot.lanes
 
     @property

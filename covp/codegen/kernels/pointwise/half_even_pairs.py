@@ -43,7 +43,7 @@ _SHIFTS = range(22, 1, -1)
 
 @dataclass(frozen=True)
 class PairStep:
-    """The constants.
+    """The constants of a linear step that replaces ADD, SUB or MUL.
 
     Attributes:
         factors: a and b; one for MUL.

@@ -33,7 +33,7 @@ NAMES = ("input", "hidden", "cell", "output", "hidden_after", "cell_after")
 
 @dataclass(frozen=True)
 class LstmStep:
-    """One step in time.
+    """One time step of an LSTM.
 
     Attributes:
         value, state: C types of activations and of the cell state.

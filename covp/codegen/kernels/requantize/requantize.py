@@ -77,7 +77,7 @@ class Requantizer(ABC):
 
     @cached_property
     def form(self) -> str:
-        """The form of the layer."""
+        """The name of the layer's form of requantization."""
         return "proved" if self._proof is not None else self._unproved_form
 
     @property
@@ -87,7 +87,7 @@ class Requantizer(ABC):
 
     @cached_property
     def instruction(self) -> RequantizeInstruction | None:
-        """The core's own instruction for it."""
+        """The core's own instruction that requantizes, or None."""
         return None
 
     @property
@@ -164,7 +164,7 @@ class Requantizer(ABC):
 
     @property
     def _high_multiply(self) -> str:
-        """The function that it calls on a core without long multiplication."""
+        """C text of `high_multiply`; empty on a core with long multiplication."""
         return "" if self.core.has("mull") else f"{HIGH_MULTIPLY[False]}\n"
 
 
@@ -174,7 +174,7 @@ class TflmRequantizer(Requantizer):
 
     @cached_property
     def instruction(self) -> RequantizeInstruction | None:
-        """The core's own instruction for it."""
+        """The core's own instruction that requantizes, or None."""
         return requantize_instruction(self.core)
 
     @property

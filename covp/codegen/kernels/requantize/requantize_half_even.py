@@ -113,7 +113,7 @@ class HalfEvenRequantizer(Requantizer):
 
 @dataclass(frozen=True)
 class Guarded:
-    """The constants of a layer.
+    """The constants of the guarded form of a layer.
 
     Attributes:
         preshift: j.

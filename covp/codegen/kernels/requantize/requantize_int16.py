@@ -53,11 +53,11 @@ class Requantizer16(TflmRequantizer):
 
 @dataclass(frozen=True)
 class ReducedRequantizer(Requantizer16):
-    """Sums of 64 bits, or what is proved to be the same."""
+    """Requantization of 64-bit sums, or of sums that are proved to fit 32 bits."""
 
     @property
     def wraps(self) -> bool:
-        """Sums have the bits that they need."""
+        """Always False: sums have as many bits as they need."""
         return False
 
     @property
