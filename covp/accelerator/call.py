@@ -138,4 +138,4 @@ class _Unknown:
 
 
 NO_COSTS: CoreCosts = _Unknown()
-"""Without costs of the core accelerators get whatever they accept."""
+"""Unknown costs of the core, with which accelerators get whatever they accept."""

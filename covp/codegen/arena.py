@@ -42,7 +42,7 @@ class ArenaPlan:
         self._end = 1 + max((last for _, last in around), default=-1)
         self._buffers: dict[int, LiveBuffer] = {}
         self._starts: dict[int, int] = {}
-        """Of tensors that are a part of their buffer: the byte where they begin."""
+        """Offsets within their buffer of tensors that are a part of it, by id."""
         self._joined: set[int] = set()
         """Ids of buffers that several layers write."""
         self._scratch: dict[int, LiveBuffer] = {}

@@ -48,7 +48,7 @@ class FrameTable:
         Args:
             dwarf: pyelftools' ``DWARFInfo``, or None.
             functions: (start, end, name), by address. Entries of functions that the linker dropped
-                are left in the section, at address 0: they are told by their length.
+                are left in the section, at address 0: they are recognized by their length.
         """
         if dwarf is None or not dwarf.has_CFI():
             return cls()

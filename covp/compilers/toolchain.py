@@ -122,7 +122,7 @@ class Driver:
     libraries: tuple[str, ...]
 
 
-# Of -fsanitize=undefined those that C defines as undefined. Not `function` (a call through a
+# The checks of -fsanitize=undefined that C defines as undefined. Not `function` (a call through a
 # pointer of another type needs data before each function), not `vptr` (C++).
 _CHECKS = (
     "-fsanitize=undefined,float-cast-overflow",
@@ -361,7 +361,7 @@ class Zig(Toolchain):
 
     def __init__(self, core: Core) -> None:
         super().__init__(core)
-        # Else functions whose only calls are those of checks, which do not return, lose the address
+        # Otherwise functions that call only checks, which do not return, lose the address
         # that they return to. ARMv6-M's inline assembly needs the frame pointer's register.
         keep = "-fsanitize-recover=all" if core.isa.is_armv6m else "-fno-omit-frame-pointer"
         self.undefined_behaviour_checks = (

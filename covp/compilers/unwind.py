@@ -28,7 +28,7 @@ def call_stack(
 ) -> tuple[str, ...]:
     """Return the active functions as "function (file.c:12)", innermost first.
 
-    It ends before covp's task runner, at the first frame that cannot be told, or after
+    It ends before covp's task runner, at the first frame that cannot be unwound, or after
     `MAX_FRAMES`.
 
     Args:

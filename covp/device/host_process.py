@@ -20,7 +20,7 @@ from covp.compilers.host_compiler import HostBinary, compile_for_host
 from covp.errors import DeviceError
 
 _SOURCE = Path(__file__).with_name("host_runner.c")
-# Of glibc zig links a list of symbols, of musl it compiles every file, which takes a minute.
+# Zig links a list of symbols for glibc, but compiles every file of musl, which takes a minute.
 _ON_GLIBC = platform.libc_ver()[0] == "glibc"
 _TARGET = ("-target", "x86_64-linux-gnu.2.17" if _ON_GLIBC else "x86_64-linux-musl")
 _LINK = (*_TARGET, "-pie" if _ON_GLIBC else "-static-pie", "-s")

@@ -18,7 +18,7 @@ _POINTERS = ("sp", "gp", "tp")
 _MODES = ("fpscr", "frm")
 _REMEDY = "name {name} among the clobbers of inline assembly, or save it"
 _REMEDIES = dict.fromkeys(_MODES, "put its modes back before the function returns")
-# Of FPSCR AHP, DN, FZ and RMode are kept, the other bits are flags (Procedure Call Standard for the
+# FPSCR's AHP, DN, FZ and RMode are kept, its other bits are flags (Procedure Call Standard for the
 # Arm Architecture, 6.1.2.1); the rounding mode is the program's (C standard, 7.6).
 _FPSCR_MODES, _FPSCR_FLAGS = 0x07C0_0000, 0xF800_009F
 _APSR_FLAGS = 0xF80F_0000  # NZCVQ, GE

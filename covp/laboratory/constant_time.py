@@ -309,7 +309,7 @@ def find_divergence(meter: Meter, one: tuple[Any, ...], other: tuple[Any, ...]) 
         one, other: arguments whose figures differ.
 
     Returns:
-        "" where it cannot be told: not on a virtual device.
+        "" where it cannot be determined: on a device that is not virtual.
     """
     device = meter.kernel.session.device.abilities.emulator
     if device is None:

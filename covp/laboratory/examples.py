@@ -62,7 +62,7 @@ def each_example(
         test: a function decorated with ``@given``, or a bound method.
         node_id: of the test: examples are stored for each device apart.
         before: called with True for the examples that are written in the test (``@example``).
-        failure: is told of examples that fail.
+        failure: called for examples that fail.
     """
     function = getattr(test, "__func__", test)
     handle, settings = function.hypothesis, getattr(function, _SETTINGS, None)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from covp.runtime.session import Session
 
 NAME = "covp-benches"
-"""Of `Benches` among pytest's plugins."""
+"""The name under which `Benches` is a plugin of pytest."""
 
 
 class Benches:

@@ -147,7 +147,7 @@ class Kernel:
             )
         passed, changed = list(arguments), list[Buffer]()
         buffers: dict[object, Buffer] = {}
-        # arrays that own their memory are told apart by themselves
+        # arrays that own their memory are distinct by identity
         plain = all(type(one) not in (Buffer, dict) and _owns_memory(one) for one in arguments)
         for place, (name, is_const) in self._pointers:
             argument = passed[place]

@@ -173,7 +173,7 @@ def _demand_sense(options: LaboratoryOptions) -> None:
 
 
 def missing_features(platform: Platform, wanted: tuple[str, ...]) -> list[str]:
-    """List the wanted features that a platform's core has not got.
+    """List the wanted features that a platform's core lacks.
 
     Features are those of `covp.chip.cores.Core`, the extensions and profile of its instruction set
     and its architecture.

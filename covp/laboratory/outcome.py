@@ -49,7 +49,7 @@ class Divergence:
 
     @property
     def element(self) -> str:
-        """Such as "out [0, 3]"."""
+        """The element by name and index, e.g. "out [0, 3]"."""
         return f"{self.where} {list(self.index)}" if self.index else self.where
 
 

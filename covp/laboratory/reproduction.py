@@ -16,7 +16,7 @@ from covp.base.array_text import text
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PRINTED: dict[str, Sequence[str]] = {}
-"""By module the names that values of its classes are printed with."""
+"""The names with which values of a module's classes are printed, by module."""
 _PLAIN = (bool, int, float, str, bytes, type(None), tuple)
 
 

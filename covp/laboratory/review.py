@@ -21,7 +21,7 @@ from covp.laboratory.figures import KernelKey, Results
 from covp.laboratory.options import LaboratoryOptions
 
 COVERAGE = "covp_coverage"
-"""Of coverage among what a worker of pytest-xdist sends at its end."""
+"""The key of coverage in the output that a worker of pytest-xdist sends at its end."""
 
 
 class Review:

@@ -1,7 +1,7 @@
 """Arrays of numpy as Hypothesis strategies: fast to draw, with extremes, and they shrink.
 
 An array is drawn as a seed and its elements. The seed chooses one of the `contents`, which are made
-by numpy; the elements that Hypothesis is told of are then those of the array, as forced choices. So
+by numpy; the elements that Hypothesis records are then those of the array, as forced choices. So
 seed 0 with the same elements is the same array, which is where Hypothesis begins to shrink: from
 there each element is a choice of its own, and the simplest is zero.
 """
@@ -31,12 +31,12 @@ FLOATS = 4.0
 _ELEMENTS, _BYTES, _PLACED_BYTES = 24, 1024, 2048
 """The most elements of several bytes, and the most bytes of an array, that shrink one by one."""
 _DIRECT = 16
-"""Of 256 arrays so many have no content: Hypothesis draws their elements."""
+"""The number of arrays in 256 without a content: Hypothesis draws their elements."""
 _CONTENTS: tuple[Content, ...] = (
     *("outlier", "outlier", "highest", "lowest", "alternating", "alternating", "small"),
     *("sparse", "sparse", "extreme", "extreme", "random", "random", "random", "random", "random"),
 )
-"""As often as they shall come, the simplest first."""
+"""Contents, each as often as it is to be drawn, the simplest first."""
 
 
 class Drawn(st.SearchStrategy[T]):

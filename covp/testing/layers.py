@@ -85,7 +85,7 @@ def convolutions(
         fields: of `ConvCase`.
 
     Raises:
-        UsageError: ``fields`` names one that `ConvCase` has not got.
+        UsageError: ``fields`` names one that `ConvCase` lacks.
     """
     return st.one_of(
         [

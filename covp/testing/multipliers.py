@@ -15,7 +15,7 @@ from covp.testing.arrays import Drawn, draw_array, draw_seed
 from covp.testing.requantization import Requantization
 
 LEAST, MOST = 1 << 30, (1 << 31) - 1
-"""Of a multiplier that is not 0."""
+"""The limits of a multiplier that is not 0."""
 LEAST_SHIFT, MOST_SHIFT = -31, 30
 _USUAL_SUMS = 1 << 15
 

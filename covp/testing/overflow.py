@@ -58,7 +58,7 @@ def near_overflow(
         weights: b, in place of random ones; not all zero.
         other: the type of b where it has no weights; that of a by default.
         within: the largest distance from the end of int32, which is drawn from 0 on.
-        beyond: on the other side of the end: a sum that int32 does not hold.
+        beyond: draw sums on the other side of the end, which int32 does not hold.
         bias: whether there is one. Without it the arrays alone have to come so far: 16-bit ones
             with some elements do, 8-bit ones from 131072 elements on; and with given weights the
             distance may be up to the least of their magnitudes.

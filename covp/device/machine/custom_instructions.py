@@ -21,7 +21,7 @@ from covp.hardware.custom_instruction import InstructionUnit as InstructionUnit 
 _MASK = 0xFE00707F
 _MOST_NUMBERS = 4095
 _LONGEST_RUN, _MOST_QUIET_CYCLES = 32, 100
-"""With these limits the counts of a block of them stay below 16 bits."""
+"""Limits that keep the counts of a block of custom instructions below 16 bits."""
 _LOOK_AHEAD = 4096
 """Bytes of straight-line code that are searched at once."""
 _ILLEGAL_INSTRUCTION = 2

@@ -18,8 +18,8 @@ _RISCV_FS_INITIAL = 1 << 13
 _THUMB = 1 << 24
 _CODE_BYTES = 1 << 30
 _OTHER_BYTES = 128 << 20
-"""Of an engine's own structures, the reserve (reserve.h), and what is used beside it while it is
-made: ample."""
+"""An ample bound of an engine's own structures, the reserve (reserve.h), and what is used while
+the engine is made."""
 _MOST_BYTES = _CODE_BYTES + _OTHER_BYTES
 
 

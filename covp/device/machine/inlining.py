@@ -14,7 +14,7 @@ from covp.device.machine.engine import new_engine
 from covp.device.timing.native import pointer
 
 _VERSION = 0x020104
-"""Of Unicorn: 2.1.4, whose numbers of operations and sequence of calls translation.h knows."""
+"""Unicorn 2.1.4, whose numbers of operations and sequence of calls translation.h knows."""
 _COMMON = (
     "tcg_gen_callN",
     "check_exit_request",
@@ -56,7 +56,7 @@ _ARM = (
     "tcg_gen_deposit_i32",
 )
 _ENGINE_BYTES = 0x3A00
-"""Of Unicorn's structure of an engine, at least."""
+"""The least size of Unicorn's structure of an engine."""
 _SMALL = 1 << 20
 """Bytes for the code of an engine that runs none."""
 _lock = threading.Lock()

@@ -20,7 +20,7 @@ MARK = np.dtype(
         *(("address", "<u4"), ("unused", "<u4")),
     ]
 )
-"""From a cycle on the core is in a bucket, or in a function; see timeline.h."""
+"""A mark: the cycle from which the core is in a bucket or function; see timeline.h."""
 BUCKET, CALL, RETURN = range(3)
 """The kinds of marks: another bucket; a function from its first address on; a function."""
 MOST_MARKS = 1 << 17

@@ -28,7 +28,7 @@ _ENDLESS = 1 << 19
 """Reads of one register in a row, all alike and with no event to come, that nothing will end."""
 _STORE_WINDOW = 1 << 32  # no address of the core
 _POLLING = 64
-"""Such reads from which a program is said to be polling."""
+"""The number of such reads from which a program counts as polling."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class MmioPort:
         maps: the shared peripherals and the core's own; they do not overlap.
         clock: of the board.
         control: what ends the run.
-        bus: of the core: its observers are told of accesses.
+        bus: of the core: its observers are notified of accesses.
 
     Attributes:
         pending: the error that a model raised in the latest access, for which the run is stopped.

@@ -1,4 +1,4 @@
-"""Instructions that the emulator must not execute: the host does, or the core has not got them.
+"""Instructions that the emulator must not execute: the host does, or the core lacks them.
 
 Unicorn runs DSP instructions on a Cortex-M3, CBZ on a Cortex-M0+, floats on an RV32IMC: it accepts
 what the core does not implement. Instructions that unmask interrupts and accesses to counters need

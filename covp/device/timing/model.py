@@ -385,7 +385,7 @@ def read_model(path: Path) -> TimingModel:
 
 
 def make_model(name: str, model: TimingFile, where: str = "") -> TimingModel:
-    """Return a timing model of such a file's content.
+    """Return the timing model that the content of a ``timing.yaml`` describes.
 
     Args:
         name: of the model.

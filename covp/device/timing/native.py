@@ -159,7 +159,7 @@ class PathBlock:
 Before = tuple[ctypes.Array[CodeItem], int]
 """Code and its address."""
 Histories = Sequence[Sequence[Before]]
-"""For each way to enter a block but the first: the blocks that it follows, the oldest first."""
+"""The preceding blocks, oldest first, of each way to enter a block but the first."""
 
 
 def place_block(

@@ -36,7 +36,7 @@ exception or returns from one."""
 Way = tuple[int, int]
 """How code was reached: the position of a block in `Trace.blocks`, and how that was entered."""
 _ENDS_JUMPING = 32
-"""Of `BlockRuns.ends`: with an unconditional jump."""
+"""The flag of `BlockRuns.ends` for an unconditional jump."""
 NO_CYCLES: Cycles = (0,) * len(CAUSES)
 
 

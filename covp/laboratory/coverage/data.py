@@ -14,7 +14,7 @@ from covp.laboratory.coverage.files import Branch, Condition, Decision, FileCove
 from covp.laboratory.coverage.formats import cobertura, lcov, report
 
 FORMAT = 1
-"""Of the JSON document."""
+"""The version of the JSON document's format."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""From a trace to counts of instructions, and from those to lines, functions and branches."""
+"""Counts of instructions from a trace, and from those of lines, functions and branches."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def _alike(here: WrongLayer, bench: BisectBench, position: int) -> bool:
 
 
 _ELSEWHERE = np.int64(1) << 40
-"""In the place of an address, and of what is an address: these differ between builds."""
+"""A substitute for addresses and for values that are addresses, which differ between builds."""
 
 
 def parting_of_arena(trial: WrongLayer, other: BisectBench, position: int) -> Cause | None:

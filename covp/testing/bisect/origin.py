@@ -14,7 +14,7 @@ from covp.testing.bisect.trace import MasterStore, StoreTrace
 from covp.testing.bisect.walk import WrongLayer
 
 STEPS = 12
-"""Assignments that are told before a wrong store."""
+"""The most assignments that are reported before a wrong store."""
 _PLACE = re.compile(r"^(?P<function>\S+) \((?P<source>.+)\)$")
 
 

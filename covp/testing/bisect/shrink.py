@@ -16,7 +16,7 @@ from covp.testing.bisect.walk import WrongLayer
 
 Array = NDArray[Any]
 SECONDS = 10.0
-"""Of host time; the inputs are as small as they are then."""
+"""The limit of host time; shrinking stops there."""
 
 
 @dataclass(frozen=True, eq=False)

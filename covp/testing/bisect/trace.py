@@ -16,7 +16,7 @@ from covp.device.abilities import Emulator
 from covp.hardware.observer import Observer
 
 _MODEL_METHODS = ("compute", "accept")
-"""Where a model makes its result: `Accelerator.compute`, `JobUnit.accept`."""
+"""The methods that compute a model's result: `Accelerator.compute`, `JobUnit.accept`."""
 _FRAMES = ("covp.accelerator.declared", "covp.hardware.declared_unit", "covp.hardware.job_unit")
 """What is the same for all accelerators, and not where one computes."""
 
@@ -95,7 +95,7 @@ def _source(what: Any) -> str:
 
 
 _BYTES = 8
-"""Of the largest store of the core."""
+"""The bytes of the largest store of the core."""
 
 
 @dataclass(frozen=True, eq=False)

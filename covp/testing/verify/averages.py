@@ -16,7 +16,7 @@ from covp.testing.verify.chain import ChainCase, fit_part, refit
 AVERAGE = "AVERAGE_POOL_2D"
 _LONG = (32, 63, 64, 100, 127, 128, 255, 256, 300, 1031)
 _SEEDS = 200
-"""Of a chain that are tried for averages that are ties of both signs; 16x16 takes the most."""
+"""Seeds of a chain that are tried to find ties of both signs; 16x16 takes the most."""
 
 
 def windows() -> Iterator[Pair]:

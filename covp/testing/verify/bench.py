@@ -15,7 +15,7 @@ from covp.chip.platform_file import FIRST, Platform, Region
 from covp.graph.graph import Graph
 
 FLAGS = ("-Wall", "-Wextra", "-Werror", "-O2")
-"""Of the compiler, for the driver: a warning is an error."""
+"""Compiler flags for the driver: a warning is an error."""
 
 
 ROOM = 640 * 1024

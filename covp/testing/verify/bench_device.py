@@ -12,9 +12,9 @@ from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault
 
 MOST_INSTRUCTIONS = 2_000_000_000
-"""Of a call: 20 times those of the largest layers that a search tries, and seconds of the host."""
+"""The limit of a call: 20 times the largest layers of a search, and seconds of the host."""
 _WORKING = 8.0
-"""Seconds of processor time in which a call ends that does; accesses to models take most."""
+"""Processor seconds within which a call ends that does not hang; most go to models' accesses."""
 
 
 @dataclass(frozen=True)

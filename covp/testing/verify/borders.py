@@ -17,8 +17,8 @@ S = st.SearchStrategy
 
 _MOST_MACS = 3_000_000
 _MOST_ELEMENTS = 120_000
-"""Of a tensor: several have to fit the bench's memory, and one layer must not take the time of
-hundreds."""
+"""The limit of a tensor: several have to fit the bench's memory, and one layer must not take the
+time of hundreds."""
 _STORED = st.one_of(quantizations.zero_points("int8"), st.sampled_from([-128, 127, 0]))
 _SMALL = st.integers(1, 4)
 _ROUND = st.sampled_from([1, 2, 4, 8, 16, 32, 64])

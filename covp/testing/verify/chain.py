@@ -134,7 +134,7 @@ def fit_part(chain: ChainCase, number: int, layer: Any) -> ChainCase | None:
     """Replace a part of a chain by another layer; None where the others cannot fit it.
 
     What it reads gets the shapes that it wants, what reads it those that it has. Where the layer
-    wants values at one end of their range, convolutions before it give channels of such.
+    wants values at one end of their range, convolutions before it give channels of such values.
     """
     parts: list[Any] = list(chain.parts)
     at_ends = getattr(layer, "content", "") in ("lowest", "highest")

@@ -22,7 +22,7 @@ from covp.testing.verify.chain import ChainCase, with_output
 
 S = st.SearchStrategy
 Draw = Callable[[str], S[Any]]
-"""From the kind of an operator to layers of it."""
+"""A function from an operator's kind to a strategy of its layers."""
 
 _PAIRS = st.sampled_from([(1, 1), (1, 1), (2, 2), (1, 2), (2, 1)])
 _KERNELS = st.sampled_from([(1, 1), (3, 3), (3, 3), (2, 3), (1, 3)])

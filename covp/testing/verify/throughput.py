@@ -19,7 +19,7 @@ from covp.testing.tensors import plain
 MOST_BYTES = 1024
 """A cycle, whatever the unit: the widest port that `bytes_per_cycle` can stand for."""
 _OPERATIONS = 3
-"""For each element, of operators without multiply-accumulates: a softmax takes most."""
+"""Operations per element of operators without multiply-accumulates; a softmax takes most."""
 
 Values = Mapping[int, NDArray[Any]]
 """Arrays by the id of their tensor."""

@@ -126,7 +126,7 @@ class Products(ABC):
         ]
 
     def load_queries(self, rows: int) -> list[str]:
-        """Return C text that copies the queries of a tile, less their zero point."""
+        """Return C text that copies the queries of a tile minus their zero point."""
         row, step = self.shape.q[self.axes :]
         zero = self.zeros[0]
         value = f"q[r * {row} + d * {step}]" + (f" - ({zero})" if zero else "")

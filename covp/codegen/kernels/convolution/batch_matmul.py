@@ -78,7 +78,7 @@ def emit_matmul(request: KernelRequest) -> LayerCode:
 
 @kernel("BATCH_MATMUL", "int8")
 def emit_int8_matmul(request: KernelRequest) -> LayerCode:
-    """Emit products of bytes less their zero points; sums are requantized like a convolution's."""
+    """Emit products of (byte - zero point); sums are requantized like a convolution's."""
     op = request.op
     product = MatrixProduct.of(op)
     zeros = op.input(0).zero_point, op.input(1).zero_point

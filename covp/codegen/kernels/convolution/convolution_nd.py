@@ -38,10 +38,10 @@ def emit_float(request: KernelRequest) -> LayerCode:
 @kernel("CONV_ND", "int8", "int16")
 @kernel("TRANSPOSE_CONV", "int8", "int16")
 def emit_quantized_sums(request: KernelRequest) -> LayerCode:
-    """Emit products of elements less their zero point: taps outside the image add nothing."""
+    """Emit products of (element - zero point): taps outside the image add nothing."""
     op = request.op
     problem = resolve(op)
-    # elements of int8 less their zero point
+    # the largest |element - zero point|
     most = 1 << 15 if op.output.dtype == np.int16 else 255
     bound = sum_bound(problem, problem.bias, most)
     requantizer = finisher(request.core, problem.arithmetic, problem.scaling, bound)

@@ -187,7 +187,7 @@ def _emit_table_sum(request: KernelRequest, schedule: Schedule) -> LayerCode:
 
 @kernel("MUL", "int8", schedules=plain_schedules)
 def emit_product(request: KernelRequest) -> LayerCode:
-    """Emit the product of the two bytes less their zero points, requantized."""
+    """Emit the requantized product of (x - zero point) and (y - zero point)."""
     op = request.op
     zeros = op.input(0).zero_point, op.input(1).zero_point
     bound = (128 + abs(zeros[0])) * (128 + abs(zeros[1]))

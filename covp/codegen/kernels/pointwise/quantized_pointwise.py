@@ -149,7 +149,7 @@ def _emit(request: KernelRequest, lines: list[str], definitions: list[str]) -> L
 
 
 def _span(op: Op, position: int = 0) -> int:
-    """Return the largest magnitude of an input less its zero point."""
+    """Return the largest |input - zero point|."""
     return (1 << 8 * op.input(position).dtype.itemsize) - 1
 
 

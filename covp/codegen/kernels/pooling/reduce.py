@@ -1,6 +1,6 @@
 """Reductions of plain numbers over any axes; neighbouring outputs together.
 
-MEAN and SUM of int8 and int16 requantize the sum less its zero points.
+MEAN and SUM of int8 and int16 requantize the sum of (element - zero point).
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ for _kind in ("REDUCE_MAX", "REDUCE_MIN"):
 @kernel("MEAN", "int8", "int16", schedules=reduce_schedules)
 @kernel("SUM", "int8", "int16", schedules=reduce_schedules)
 def emit_mean(request: KernelRequest) -> LayerCode:
-    """Emit the sum less its zero points, requantized; of a mean with the count in the factor."""
+    """Emit the requantized sum of (element - zero point); a mean's factor includes the count."""
     op = request.op
     count = prod(op.input(0).shape[axis] for axis in op.attributes.axes)
     out, scaling = op.output, mean_scaling(op, count)
