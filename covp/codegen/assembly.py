@@ -202,7 +202,7 @@ def _describe(
         outputs=tuple(memory.describe(tensor) for tensor in layer.op.outputs),
         operators=placement.names,
         estimated_cycles=placement.cycles,
-        work=sum(_work(op, macs) for op in placement.ops),
+        work=sum(_count_macs(op, macs) for op in placement.ops),
         memory=_memory_of(layer, memory),
         parts=tuple(_part_of(part, layer, roots) for part in layer.parts),
         strip_of=layer.op.whole.name if isinstance(layer.op, Strip) and layer.op.whole else "",
@@ -236,6 +236,6 @@ def _memory_of(layer: LayerCode, memory: ArenaPlan) -> tuple[LayerMemory, ...]:
     return tuple(found)
 
 
-def _work(op: Op, macs: Mapping[str, int]) -> int:
+def _count_macs(op: Op, macs: Mapping[str, int]) -> int:
     """Return an operator's MACs; one that an accelerator's pass made has those in ``macs``."""
     return definition(op.kind).macs(op) if op.kind in OPS else macs[op.name]

@@ -72,14 +72,14 @@ def _holders(found: Sequence[ArenaTensor], offset: int, size: int) -> list[Arena
     """
     holders, left = [], [(offset, offset + size)]
     for one in reversed(found):
-        rest = [part for start, stop in left for part in _without(start, stop, one)]
+        rest = [part for start, stop in left for part in _uncovered_parts(start, stop, one)]
         if rest != left:
             holders.append(one)
         left = rest
     return holders
 
 
-def _without(start: int, stop: int, one: ArenaTensor) -> Iterator[tuple[int, int]]:
+def _uncovered_parts(start: int, stop: int, one: ArenaTensor) -> Iterator[tuple[int, int]]:
     """Yield the parts of a stretch that a tensor does not cover."""
     if one.end <= start or stop <= one.offset:
         yield start, stop

@@ -221,11 +221,11 @@ def _nearer(one: Arguments, other: Arguments) -> Iterator[tuple[Arguments, Argum
         if left is None or right is None or left.shape != right.shape:
             continue
         for part in _parts(left.size):
-            yield _with(one, other, position, part, None)
+            yield _make_alike(one, other, position, part, None)
         for part in _parts(left.size):
             for value in sorted({0, left.reshape(-1)[0].item()}, key=abs):
                 if value or (left == 0).any() or (right == 0).any():
-                    yield _with(one, other, position, part, value)
+                    yield _make_alike(one, other, position, part, value)
 
 
 def _parts(size: int) -> Iterator[slice]:
@@ -235,7 +235,7 @@ def _parts(size: int) -> Iterator[slice]:
         step //= 2
 
 
-def _with(
+def _make_alike(
     one: Arguments, other: Arguments, position: int, part: slice, value: Any
 ) -> tuple[Arguments, Arguments]:
     """Copy both with a part of an argument alike: ``value``, or that of the first one."""

@@ -113,7 +113,7 @@ def _as_buffer(
     raise UsageError(f"{what} is a pointer: an array, a Buffer, a tensor or None is needed")
 
 
-def _chosen(layout: StructLayout, values: Any, what: str) -> Iterator[tuple[Member, Any]]:
+def _given_members(layout: StructLayout, values: Any, what: str) -> Iterator[tuple[Member, Any]]:
     """Yield the members that are given, with their values."""
     if not isinstance(values, dict):
         raise UsageError(f"{what} is a structure {layout.name}: a dictionary is needed")
@@ -128,7 +128,7 @@ def _pointers(
     layout: StructLayout, values: Any, what: str, base: int = 0
 ) -> Iterator[tuple[int, MemberType, str, Any]]:
     """Yield offset, type, name and value of the pointers to memory of the host."""
-    for member, value in _chosen(layout, values, what):
+    for member, value in _given_members(layout, values, what):
         name, at, kind = f"{what}.{member.name}", base + member.offset, member.type
         if kind.kind == "struct" and kind.layout is not None:
             yield from _pointers(kind.layout, value, name, at)
@@ -142,7 +142,7 @@ def _is_known(value: Any) -> bool:
 
 
 def _pack(layout: StructLayout, values: Any, raw: bytearray, base: int, what: str) -> None:
-    for member, value in _chosen(layout, values, what):
+    for member, value in _given_members(layout, values, what):
         _pack_one(member.type, value, raw, base + member.offset, f"{what}.{member.name}")
 
 

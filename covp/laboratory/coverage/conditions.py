@@ -134,7 +134,7 @@ def conditions(file: FileCoverage) -> list[ConditionCoverage]:
     for decision, branches in file.decisions:
         judged = _judge_conditions(decision, branches)
         key = tuple((one.line, one.column) for one in judged)
-        found[key] = list(map(_together, found.get(key, judged), judged))
+        found[key] = list(map(_merge, found.get(key, judged), judged))
     return [one for key in sorted(found) for one in found[key]]
 
 
@@ -156,7 +156,7 @@ def _judge_conditions(decision: Decision, branches: Sequence[Branch]) -> list[Co
     return result
 
 
-def _together(one: ConditionCoverage, other: ConditionCoverage) -> ConditionCoverage:
+def _merge(one: ConditionCoverage, other: ConditionCoverage) -> ConditionCoverage:
     """Merge two copies of a condition: it has what one of them shows."""
     status = max(one.status, other.status, key=_BETTER.index)
     return ConditionCoverage(

@@ -156,7 +156,7 @@ def bisect(
         bench = stack.enter_context(BisectBench(program, device, toolchain))
         if isinstance(against, str):
             against = Against.parse(against)
-        other = _other(bench, against, (model, build_options, how))
+        other = _open_other_side(bench, against, (model, build_options, how))
         if other is not None:
             stack.enter_context(other)
         walk = Walk(bench, LayerReference(other, ulps))
@@ -213,7 +213,7 @@ def _program(
     return build(model, platform, options=options, **how).program
 
 
-def _other(
+def _open_other_side(
     bench: BisectBench,
     against: Against | Program,
     built: tuple[Any, BuildOptions, dict[str, Any]],

@@ -150,7 +150,7 @@ def parting_of_arena(trial: WrongLayer, other: BisectBench, position: int) -> Ca
     size = trial.bench.program.arena_bytes
     own, its = mine.bytes(), theirs.bytes()
     alike = np.bincount(own.offsets, minlength=size) == np.bincount(its.offsets, minlength=size)
-    first, second = _in_turn(own, alike), _in_turn(its, alike)
+    first, second = _sort_bytes(own, alike), _sort_bytes(its, alike)
     different = np.flatnonzero(first.values != second.values)
     if not different.size:
         return None
@@ -159,7 +159,7 @@ def parting_of_arena(trial: WrongLayer, other: BisectBench, position: int) -> Ca
     return replace(cause, other=_spot(other, theirs, int(second.keys[at])))
 
 
-def _in_turn(stored: Bytes, wanted: NDArray[np.bool_]) -> Bytes:
+def _sort_bytes(stored: Bytes, wanted: NDArray[np.bool_]) -> Bytes:
     """Select the wanted bytes, sorted by offset, then time."""
     kept = wanted[stored.offsets]
     offsets, keys, values = stored.offsets[kept], stored.keys[kept], stored.values[kept]

@@ -28,7 +28,7 @@ def _one_image(case: Any) -> Any:
     return replace(case, batch=1) if isinstance(case, (ConvCase, PoolCase)) else case
 
 
-def _in(n: int) -> Form:
+def _round_up_to(n: int) -> Form:
     """Return a form that rounds channels, or the last axis, up to multiples of n."""
 
     def round_up(case: Any) -> Any:
@@ -115,7 +115,7 @@ def _with_levels(*counts: int) -> Form:
     return form
 
 
-def _of(*levels: int) -> Form:
+def _restrict_weights_to(*levels: int) -> Form:
     """Return a form whose weights have these values only."""
 
     def form(case: Any) -> Any:
@@ -133,7 +133,7 @@ def _sparse(kept: int, group: int) -> Form:
     return form
 
 
-def _fine(case: Any) -> Any:
+def _narrow_weights(case: Any) -> Any:
     """Limit weights to four bits."""
     return replace(case, weight_limit=7) if isinstance(case, ConvCase) else case
 
@@ -142,27 +142,27 @@ _PLAIN = _all_of(_without_dilation, _one_image, _equal_channels, _integers)
 _GEOMETRIES: tuple[Form, ...] = (
     _without_dilation,
     _PLAIN,
-    *(_all_of(_PLAIN, _in(n)) for n in (4, 8, 16)),
+    *(_all_of(_PLAIN, _round_up_to(n)) for n in (4, 8, 16)),
     _all_of(_PLAIN, _step_of_one, _same),
     _all_of(_PLAIN, _two_by_two),
-    _all_of(_PLAIN, _in(8), _two_by_two),
-    _all_of(_PLAIN, _in(16), _step_of_one, _same),
-    _all_of(_PLAIN, _in(16), _step_of_one, _valid),
-    _all_of(_PLAIN, _in(16), _three_by_three, _same),
-    _all_of(_PLAIN, _in(16), _three_by_three, _step_of_one, _same),
-    _all_of(_PLAIN, _in(16), _one_by_one, _step_of_one),
+    _all_of(_PLAIN, _round_up_to(8), _two_by_two),
+    _all_of(_PLAIN, _round_up_to(16), _step_of_one, _same),
+    _all_of(_PLAIN, _round_up_to(16), _step_of_one, _valid),
+    _all_of(_PLAIN, _round_up_to(16), _three_by_three, _same),
+    _all_of(_PLAIN, _round_up_to(16), _three_by_three, _step_of_one, _same),
+    _all_of(_PLAIN, _round_up_to(16), _one_by_one, _step_of_one),
 )
 _POWERS = tuple(sign * 2**n for n in range(7) for sign in (1, -1))
 _WEIGHTS: tuple[Form, ...] = (
     _with_levels(16, 16, 15, 16, 9, 2, 16, 1),
     _with_levels(4, 4, 3, 2, 4, 1),
-    _of(-1, 0, 1),
-    _of(-1, 1),
+    _restrict_weights_to(-1, 0, 1),
+    _restrict_weights_to(-1, 1),
     _sparse(2, 4),
     _sparse(1, 4),
-    _of(*range(128)),
-    _of(0, *_POWERS),
-    _fine,
+    _restrict_weights_to(*range(128)),
+    _restrict_weights_to(0, *_POWERS),
+    _narrow_weights,
 )
 FORMS: tuple[Form, ...] = (
     *_GEOMETRIES,

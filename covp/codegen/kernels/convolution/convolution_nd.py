@@ -20,7 +20,7 @@ def emit_float(request: KernelRequest) -> LayerCode:
     """Emit a float convolution, whose weights and bias may be inputs at run time."""
     op = request.op
     positions = [n for n, tensor in enumerate(op.inputs[:3]) if tensor is not None]
-    together = _together(op)
+    together = _outputs_at_once(op)
     clamp = float_clamp("sum", op.attributes.activation)
     activate = f"static inline float activate(float sum)\n{{\n{clamp}    return sum;\n}}\n"
     bias = [f"input2[o + {n}]" if 2 in positions else "0.0f" for n in range(together)]
@@ -47,7 +47,7 @@ def emit_quantized_sums(request: KernelRequest) -> LayerCode:
     requantizer = finisher(request.core, problem.arithmetic, problem.scaling, bound)
     number = requantizer.sum_type
     columns = requantizer.columns()
-    together = _together(op)
+    together = _outputs_at_once(op)
     constants = [c_array("bias", problem.bias.astype(number.removesuffix("_t"), copy=False))]
     constants += [c_array(f"column{n}", column) for n, column in enumerate(columns)]
     element = c_type(op.output.dtype)
@@ -68,7 +68,7 @@ def emit_quantized_sums(request: KernelRequest) -> LayerCode:
     )
 
 
-def _together(op: Op) -> int:
+def _outputs_at_once(op: Op) -> int:
     """Return how many outputs share the loads of an input value."""
     outputs = op.input(1).shape[0] // op.attributes.groups
     return next(n for n in (4, 3, 2, 1) if outputs % n == 0)

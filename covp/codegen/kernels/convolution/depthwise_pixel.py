@@ -85,7 +85,7 @@ class DepthwisePixelCode:
         arguments = [
             ", ".join(f"q[{i * columns + j}]" for j in range(1, columns)) for i in range(self.lanes)
         ]
-        step = self._words if self.lanes > 1 else self._bytes
+        step = self._words if self.lanes > 1 else self._emit_byte_taps
         body = [
             f"int32_t {starts};",
             *step(sums),
@@ -129,7 +129,7 @@ class DepthwisePixelCode:
             ]
         return lines
 
-    def _bytes(self, sums: Sequence[str]) -> list[str]:
+    def _emit_byte_taps(self, sums: Sequence[str]) -> list[str]:
         """Emit the sum of one channel by pairs of taps, to hide the latency of their loads."""
         lines, taps = [], self._taps
         for first in range(0, len(taps), 2):

@@ -32,7 +32,7 @@ def emit_float_conv2d(request: KernelRequest) -> LayerCode:
         a.padding,
         a.dilation,
     )
-    together = _together(weights.shape[0])
+    together = _outputs_at_once(weights.shape[0])
     return _emit(request, window, weights, _dense_taps(window, weights, together), together)
 
 
@@ -44,7 +44,7 @@ def emit_float_fully_connected(request: KernelRequest) -> LayerCode:
     rows = request.op.input(0).size // depth
     window = Window((rows, 1, 1, depth), (rows, 1, 1, outputs), (1, 1), (1, 1), Padding())
     weights = weights.reshape(outputs, 1, 1, depth)
-    together = _together(weights.shape[0])
+    together = _outputs_at_once(weights.shape[0])
     return _emit(request, window, weights, _dense_taps(window, weights, together), together)
 
 
@@ -57,7 +57,7 @@ def emit_float_depthwise(request: KernelRequest) -> LayerCode:
     window = Window(op.input(0).shape, op.output.shape, (kh, kw), a.stride, a.padding, a.dilation)
     factor = a.depth_multiplier
     # one input channel for all sums, or one each
-    together = _together(outputs if factor == 1 else factor)
+    together = _outputs_at_once(outputs if factor == 1 else factor)
     channel = "o" if factor == 1 else f"o / {factor}"
     inputs = [f"from[{n if factor == 1 else 0}]" for n in range(together)]
     taps = [
@@ -114,7 +114,7 @@ def _emit(
     )
 
 
-def _together(channels: int) -> int:
+def _outputs_at_once(channels: int) -> int:
     """Return the sums that are kept in registers."""
     return next(n for n in (4, 3, 2, 1) if channels % n == 0)
 

@@ -121,7 +121,7 @@ class PackedNibblesCode:
         first = f"int32_t {', '.join(f'p{n} = {_ROUND}' for n in range(pairs))};"
         last = [f"t{n} += (uint32_t)p{n}; h{n} += p{n} >> 16;" for n in range(pairs)]
         if runs:
-            groups = [line for at in (0, 1) for line in self._group(pairs, at, _GROUP)]
+            groups = [line for at in (0, 1) for line in self._emit_group(pairs, at, _GROUP)]
             lines += [
                 f"for (int32_t run = 0; run < {runs}; run++) {{",
                 f"    {first}",
@@ -135,8 +135,8 @@ class PackedNibblesCode:
             ]
         if rest:
             whole, tail = divmod(rest, _GROUP)
-            inner = [line for at in range(whole) for line in self._group(pairs, at, _GROUP)]
-            inner += self._group(pairs, whole, tail) if tail else []
+            inner = [line for at in range(whole) for line in self._emit_group(pairs, at, _GROUP)]
+            inner += self._emit_group(pairs, whole, tail) if tail else []
             lines += ["{", indent([first, *inner, *last]), "}"]
             lines.append(f"w += {(whole + (tail > 0)) * pairs};")
         return [*lines, *self._results(channels)]
@@ -145,7 +145,7 @@ class PackedNibblesCode:
         """Emit the step to the next block of channels."""
         return [f"output += {channels};", f"q += {channels * self._columns};"]
 
-    def _group(self, pairs: int, at: int, count: int) -> list[str]:
+    def _emit_group(self, pairs: int, at: int, count: int) -> list[str]:
         """Emit up to four k of all pairs of channels."""
         loads = ", ".join(f"x{i} = x[{at * _GROUP + i}]" for i in range(count))
         lines = ["{", f"    int32_t {loads};"]

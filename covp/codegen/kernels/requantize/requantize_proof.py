@@ -91,7 +91,7 @@ class StepFunction:
             preshift: j.
             half_even: ties go to even: the correction for them is tried, too.
         """
-        steps = self._steps(len(multiplier))
+        steps = self._find_steps(len(multiplier))
         for m, s in self._candidates(multiplier, shift + preshift + 31 - self.word_bits):
             if (s > _MAX_SHIFT).any() or (s < 1).any():  # undefined in C, or no rounding
                 continue
@@ -100,11 +100,11 @@ class StepFunction:
                 found = self._limits(steps, preshift, m, s, even)
                 if half_even:
                     m, found = self._other_slopes(steps, preshift, m, s, even, found)
-                offset = self._chosen(found, m, preshift, even)
+                offset = self._choose(found, m, preshift, even)
                 if offset is not None:
                     return Proved(preshift, m, offset, s, even)
             if half_even:
-                exceptional = self._with_exceptions(steps, preshift, start, s)
+                exceptional = self._prove_with_exceptions(steps, preshift, start, s)
                 if exceptional is not None:
                     return exceptional
         return None
@@ -136,7 +136,7 @@ class StepFunction:
     def _levels(self) -> Array:
         return np.arange(self.low + 1, self.high + 1, dtype=np.int64)
 
-    def _steps(self, channels: int) -> Array:
+    def _find_steps(self, channels: int) -> Array:
         """Find the smallest sum that reaches each level by bisection: (channels, levels)."""
         levels = self._levels()[None, :] - self.zero_point
         shape = (channels, levels.shape[1])
@@ -150,7 +150,7 @@ class StepFunction:
             below = np.where(reached, below, middle)
         return above
 
-    def _with_exceptions(
+    def _prove_with_exceptions(
         self, steps: Array, preshift: int, start: Array, s: Array
     ) -> Proved | None:
         """Prove a step function that is one too small at no more than one sum per channel."""
@@ -173,7 +173,7 @@ class StepFunction:
             exception[chosen] = np.where(most < largest, sums, NO_SUM)[fits]
             rest = rest[~fits]
             if not rest.size:
-                found = self._chosen((offset, offset), m, preshift, False)
+                found = self._choose((offset, offset), m, preshift, False)
                 return found if found is None else Proved(preshift, m, found, s, False, exception)
             if step == 0 and rest.size > _MOST_HOPELESS * len(start):
                 return None
@@ -206,7 +206,7 @@ class StepFunction:
             np.where(steps > -self.bound, target - value(steps - 1) - 1, _UNBOUNDED),
         )
 
-    def _chosen(self, found: Limits, multiplier: Array, preshift: int, even: bool) -> Array | None:
+    def _choose(self, found: Limits, multiplier: Array, preshift: int, even: bool) -> Array | None:
         """Return offsets within limits that keep intermediate values from overflowing, or None."""
         low, high = found
         if (low > high).any():
