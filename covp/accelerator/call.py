@@ -78,7 +78,7 @@ class CCall:
 
 @dataclass(frozen=True)
 class Requantize:
-    """The core turns int32 sums into int8 by TFLM's arithmetic, channel by channel.
+    """A requantization of int32 sums to int8 on the core, as TFLM does it, per channel.
 
     Attributes:
         sums: int32, ``output``'s shape, channels last.
@@ -100,7 +100,7 @@ class Requantize:
 
 @dataclass(frozen=True)
 class CoreKernel:
-    """The core computes the layer with the generated kernel, using instructions of the unit.
+    """A generated kernel that computes a layer on the core with the unit's instructions.
 
     Attributes:
         features: of the core besides its own; `covp.codegen.intrinsics` has the instructions
@@ -126,7 +126,7 @@ class CoreCosts(Protocol):
 
 
 class _Unknown:
-    """An estimator for a core of which nothing is known."""
+    """An estimator for which all costs are unknown."""
 
     def operators(self, graph: Graph) -> Mapping[Op, int | None]:
         """Return None for each operator."""

@@ -26,7 +26,7 @@ class Limit:
 
     @property
     def holds(self) -> bool:
-        """True where the layer fits."""
+        """True if the layer fits."""
         if self.at_least is not None and not self.value >= self.at_least:
             return False
         if self.at_most is not None and not self.value <= self.at_most:

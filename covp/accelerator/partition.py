@@ -100,7 +100,7 @@ def _choose(
 
 
 def _comparable(accepted: Sequence[Candidate]) -> list[Candidate]:
-    """Drop matches without an estimate whose operators a preceding match computes with one."""
+    """Drop matches without an estimate if an earlier match of the same operators has one."""
     estimated: set[tuple[Op, ...]] = set()
     kept = []
     for candidate in accepted:

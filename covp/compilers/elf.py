@@ -79,7 +79,7 @@ class Symbol:
 
     @property
     def address(self) -> int:
-        """Address of its first byte."""
+        """The address of the first byte."""
         return self.value & ~1 if self.function else self.value
 
 
@@ -131,7 +131,7 @@ class ElfImage:
 
     @cached_property
     def symbols(self) -> dict[str, Symbol]:
-        """Defined symbols by name; of equal names the visible one."""
+        """The defined symbols by name; among equal names the visible one."""
         found: dict[str, Symbol] = {}
         for symbol, _ in self._defined_symbols():
             if symbol.visible or symbol.name not in found:
@@ -140,7 +140,7 @@ class ElfImage:
 
     @cached_property
     def variables(self) -> list[Symbol]:
-        """Variables and constants, by address; files may have some of equal names."""
+        """Variables and constants, by address; names may occur more than once."""
         found = [
             symbol for symbol, kind in self._defined_symbols() if kind == _OBJECT and symbol.size
         ]

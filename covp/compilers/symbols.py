@@ -178,7 +178,7 @@ class _ElfFile:
 
     @cached_property
     def functions(self) -> list[tuple[int, int, str]]:
-        """(start, end, name), by address; a symbol without a size reaches to the next one."""
+        """Tuples (start, end, name) by address; a symbol without size extends to the next one."""
         return _optional(lambda: read_functions(self._elf)) or []
 
     @cached_property

@@ -160,7 +160,7 @@ class Toolchain:
 
     @property
     def apart(self) -> tuple[str, ...]:
-        """Options under which each variable has a section of its own."""
+        """The options that give each variable a section of its own."""
         return ()
 
     @property
@@ -378,7 +378,7 @@ class Zig(Toolchain):
 
     @property
     def apart(self) -> tuple[str, ...]:
-        """Options under which each variable has a section of its own; clang merges some.
+        """The options that give each variable a section of its own; clang merges some.
 
         -mno-global-merge is known for Arm only; this is the same for RISC-V.
         """

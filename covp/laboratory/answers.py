@@ -22,7 +22,7 @@ _ENDLESS = ("timeout", "endless poll", "endless sleep")
 
 
 class _AnswerClock(ClockView, Observer):
-    """The clock as a peripheral sees it whose answers come at other times.
+    """A clock for a peripheral that shifts the time of its answers.
 
     ``after`` cycles after they were planned, whatever the plan said; 0: as soon as the access that
     caused them is over.

@@ -38,7 +38,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class Change:
-    """A figure of a kernel in the test where it changed most.
+    """The change of a figure of a kernel, in the test where it is largest.
 
     Attributes:
         figure: "instructions", "cycles" or "code_bytes".

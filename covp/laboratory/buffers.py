@@ -76,12 +76,12 @@ class Buffer:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of its elements."""
+        """The type of the elements."""
         return self.array.dtype
 
     @property
     def nbytes(self) -> int:
-        """Bytes on the device."""
+        """The size on the device, in bytes."""
         return self.array.nbytes
 
     @property
@@ -113,7 +113,7 @@ class Buffer:
 
     @property
     def pointer(self) -> int:
-        """The same as `address`, for the function's call."""
+        """The address, as the function is called with it."""
         return self.address
 
     @property

@@ -45,19 +45,19 @@ class TimeDifference(KernelError):
 
     @property
     def where(self) -> str:
-        """The last instruction that both calls execute alike."""
+        """The last instruction before the two calls diverge."""
         return self._where or ""
 
 
 class ConstantTime(int):
-    """The one figure that all calls had, as far as it was looked for: str() says how far.
+    """The figure that all calls had in common; str() says how thorough the search was.
 
     Attributes:
         of: "instructions" or "cycles".
         examples: how many pairs of inputs were tried.
         one_way: "file.c:12" of the conditional branches that all calls left in the same way, in the
-            order of the source; another input may take the other one. () too where the device does
-            not tell.
+            order of the source; another input may take the other way. Also () where the device
+            does not count branches.
     """
 
     of: Figure
@@ -293,7 +293,7 @@ _BACK = 500
 
 
 class _Here(BaseException):
-    """Ends a call whose rest is not of interest."""
+    """The exception that ends a call whose rest is not of interest."""
 
 
 def find_divergence(meter: Meter, one: tuple[Any, ...], other: tuple[Any, ...]) -> str:

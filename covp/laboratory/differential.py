@@ -33,7 +33,7 @@ REFERENCE = "reference"
 
 
 class Difference(AssertionError):
-    """Variants of a kernel do not agree; the text is one line.
+    """The error of variants that do not agree; its text is one line.
 
     Attributes:
         variants: names of those that agree with the first one, and of those that do not.

@@ -222,7 +222,7 @@ class InterruptBench:
 
 
 class _Found(BaseException):
-    """Ends a call whose rest is not of interest."""
+    """The exception that ends a call whose rest is not of interest."""
 
 
 def _name_place(place: tuple[str | None, str | None]) -> str:

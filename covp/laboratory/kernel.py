@@ -54,7 +54,7 @@ class Kernel:
 
     @property
     def session(self) -> Resident:
-        """Session that it runs in."""
+        """The session that the kernel runs in."""
         return self.function.module.session
 
     @property
@@ -69,12 +69,12 @@ class Kernel:
 
     @property
     def address(self) -> int:
-        """Address of its first instruction."""
+        """The address of the function's first instruction."""
         return self.function.address
 
     @property
     def code_bytes(self) -> int:
-        """Bytes of its machine code, without functions that it calls."""
+        """The bytes of the function's machine code, without functions that it calls."""
         return self.function.module.image.elf.symbols[self.name].size
 
     @property
@@ -94,7 +94,7 @@ class Kernel:
 
     @property
     def stack_bytes(self) -> int:
-        """The latest call had at most so many bytes of the stack in use.
+        """An upper bound of the stack bytes that the latest call used.
 
         Raises:
             UsageError: the session was not opened with ``sanitize=True``.

@@ -43,7 +43,7 @@ class TestedKernel(Kernel):
 
 
 class KernelLoader:
-    """Gives kernels to the tests of one file.
+    """A loader of kernels for the tests of one file.
 
     Args:
         bench: where they are loaded.

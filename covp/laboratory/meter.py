@@ -14,7 +14,7 @@ Figure = Literal["instructions", "cycles"]
 
 
 class Meter:
-    """Calls a kernel with copies of arguments, and counts.
+    """A meter that calls a kernel with copies of arguments and counts.
 
     Before each call the variables of the kernel's module are as they were at first, and the core's
     caches are empty. Peripherals and other modules are left alone.

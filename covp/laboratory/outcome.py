@@ -17,7 +17,7 @@ RESULT = "the result"
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """One call.
+    """The outcome of one call.
 
     Attributes:
         values: the function's result (`RESULT`, shape ()) and its arrays by parameter name, as they

@@ -25,7 +25,7 @@ COVERAGE = "covp_coverage"
 
 
 class Review:
-    """Collects the figures of all tests, of pytest-xdist's workers too, and judges them.
+    """A collector of the figures of all tests, pytest-xdist's workers included, that judges them.
 
     Raises:
         pytest.UsageError: the baseline cannot be read.

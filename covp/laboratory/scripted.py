@@ -11,7 +11,7 @@ Answer = Mapping[str, int] | Callable[[Mapping[str, int]], Mapping[str, int]]
 
 
 class ScriptedPeripheral(Peripheral):
-    """Registers, one of which starts something that another one says the end of.
+    """Registers of which one starts an operation and another reports its end.
 
     ::
 

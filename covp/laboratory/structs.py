@@ -73,12 +73,12 @@ class Struct(Buffer):
 
     @property
     def key(self) -> tuple[int, int, int, int]:
-        """Equal for the same dictionary."""
+        """A key that is equal for the same dictionary."""
         return id(self.values), -1, 0, 0
 
     @property
     def members(self) -> Iterator[tuple[Buffer, bool]]:
-        """The buffers that its pointers lead to, and whether they are const there."""
+        """The buffers that the structure's pointers lead to, each with whether it is const."""
         for buffer, is_const in self._pointers.values():
             yield buffer, is_const
             if isinstance(buffer, Struct):

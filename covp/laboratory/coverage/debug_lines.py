@@ -50,7 +50,7 @@ class Instance:
 
     @property
     def bytes(self) -> int:
-        """Size of its code in bytes."""
+        """The size of the code in bytes."""
         return sum(end - start for start, end in self.ranges)
 
 

@@ -32,7 +32,7 @@ class Branch:
 
     @property
     def outcomes(self) -> int:
-        """Number of its two outcomes that were seen."""
+        """The number of outcomes that were seen: 0, 1 or 2."""
         return bool(self.taken) + bool(self.untaken)
 
     def __add__(self, other: Branch) -> Branch:
@@ -139,7 +139,7 @@ class FileCoverage:
 
     @property
     def functions(self) -> dict[str, tuple[int, int]]:
-        """Name to (line, how often it was entered)."""
+        """The functions: name to (line, how often it was entered)."""
         found: dict[str, tuple[int, int]] = {}
         for one in self.routines.values():
             found[one.name] = one.line, one.entries + found.get(one.name, (0, 0))[1]

@@ -15,7 +15,7 @@ Kind = Literal["plain", "branch", "jump", "call", "leave"]
 
 @dataclass(frozen=True)
 class DecodedInstruction:
-    """An instruction.
+    """A decoded instruction.
 
     Attributes:
         address, size: in bytes.
@@ -44,7 +44,7 @@ class DecodedInstruction:
 
     @property
     def end(self) -> int:
-        """The address past it."""
+        """The address after the instruction."""
         return self.address + self.size
 
 

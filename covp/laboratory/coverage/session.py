@@ -84,7 +84,7 @@ class Coverage:
 
     @property
     def data(self) -> CoverageData:
-        """Coverage until now: it can be added up, written and sent to other processes."""
+        """The coverage so far, which can be merged, written and sent to other processes."""
         self._settle()
         return CoverageData().add(self._data)
 
