@@ -83,7 +83,7 @@ def arrays(
         nan, infinity: floating point arrays may have some.
 
     Raises:
-        UsageError: the dtype or the range is none.
+        UsageError: the dtype or the range is invalid.
     """
     kind = np.dtype(dtype)
     ends = _range(kind, low, high)

@@ -58,11 +58,11 @@ class Given:
     """The geometry that a caller of a strategy has given.
 
     Args:
-        known: names that there are.
+        known: the names that may be given.
         values: of some of them: values or strategies.
 
     Raises:
-        UsageError: a name is none.
+        UsageError: a name is unknown.
     """
 
     def __init__(self, known: str, values: dict[str, Any]) -> None:
@@ -226,7 +226,7 @@ def convolutions(
             (bool), per_channel (bool), zero_point, requantization.
 
     Raises:
-        UsageError: the dtype or a name is none, or (when drawing) groups do not divide channels.
+        UsageError: the dtype or a name is unknown, or (when drawing) groups do not divide channels.
     """
     kind, given = _kind(dtype), Given(f"{_WEIGHTED} {_WINDOWS} channels groups", geometry)
 
