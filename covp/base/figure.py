@@ -24,9 +24,9 @@ class FigureDescription:
         kind: "exact" (counted), "estimated" (by a model that is named) or "measured".
         better: which direction is.
         rank: its place among what designs are weighed by, from 1; 0: not by default.
-        shown_unit: that it is shown in, where that is another one.
-        scale: of a value in that unit to the same in ``unit``.
-        format: of numbers in that unit, see `number_text`.
+        shown_unit: unit in tables, where that is another one.
+        scale: factor from a value in ``unit`` to the same in ``shown_unit``.
+        format: of numbers in tables, see `number_text`.
     """
 
     title: str

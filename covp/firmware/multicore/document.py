@@ -42,7 +42,7 @@ class FunctionCost(msgspec.Struct, frozen=True, kw_only=True):
     cycles: Cycles
 
 
-class CoreRecord(msgspec.Struct, frozen=True, kw_only=True):
+class CoreRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of a core.
 
     Attributes:
@@ -92,5 +92,5 @@ class Multicore(
 
     platform: str
     seconds: Seconds
-    cores: list[CoreRecord]
+    cores: list[CoreRunRecord]
     bytes_by_master: dict[str, dict[str, Fetched]] | None

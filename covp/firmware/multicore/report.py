@@ -9,7 +9,7 @@ from covp.codegen.program import ProgramLayer
 from covp.device.phase_count import Causes, FunctionCount, Traffic
 from covp.device.stop import Sources
 from covp.evaluation.documents import moved_by_master
-from covp.firmware.multicore.document import CoreRecord, FunctionCost, LayerCost, Multicore
+from covp.firmware.multicore.document import CoreRunRecord, FunctionCost, LayerCost, Multicore
 
 _MOST = 8
 """Functions of a core that the text has one by one."""
@@ -68,9 +68,9 @@ class CoreRun:
         """Cycles in which it was not asleep."""
         return self.cycles - self.asleep
 
-    def record(self) -> CoreRecord:
+    def record(self) -> CoreRunRecord:
         """Return the same for JSON."""
-        return CoreRecord(
+        return CoreRunRecord(
             name=self.name,
             core=self.core,
             clock_hz=self.clock_hz,
