@@ -17,7 +17,7 @@ import msgspec
 
 from covp.base.terminal import visible
 from covp.report.table import Table
-from covp.report.text_table import text_of
+from covp.report.text_table import print_text
 
 _TO_COPY = re.compile(r"\s*(again: )?covp \S|\|")
 """Pattern of lines that begin with a command, or are a row of a Markdown table."""
@@ -49,7 +49,8 @@ def print_code(text: str) -> None:
 
 def print_table(table: Table) -> None:
     """Print a table as wide as the terminal, or 200 columns in a pipe."""
-    click.echo(text_of(table, terminal_width()), nl=False)
+    for line in print_text(table, terminal_width()):
+        echo(line)
 
 
 def terminal_width(err: bool = False) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 import textwrap
@@ -20,15 +19,18 @@ _RAGGED = 1.2
 """Factor of a folded text's width: words leave the ends of lines empty."""
 
 
-def text_of(table: Table, width: int | None = None) -> str:
-    """Return a table as text for a terminal.
+def print_text(table: Table, width: int | None = None) -> list[str]:
+    """Print a table as text on standard output, in letters that its encoding has.
 
     Where it is wider, headings and texts are folded at words; where that is not enough, columns
-    are left out and named below.
+    are left out.
 
     Args:
         table: whose first column is always shown.
         width: columns of the terminal; None: a pipe, 200.
+
+    Returns:
+        Lines to be printed below: which columns were left out, and the caption.
     """
     from rich import box
     from rich.console import Console
@@ -46,14 +48,10 @@ def text_of(table: Table, width: int | None = None) -> str:
         lines.add_column(_fold(headings[index], size), justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for row in cells:
         lines.add_row(*(_fold(row[i], size) for i, size in zip(shown, widths, strict=True)))
-    written = io.StringIO()
-    Console(width=width, highlight=False, markup=False, file=written).print(lines)
-    text = written.getvalue()
+    Console(width=width, highlight=False, markup=False).print(lines)
     hidden = [name for index, name in enumerate(headings) if index not in shown]
     notes = [f"not shown at {width} columns: {', '.join(hidden)}"] if hidden else []
-    if table.caption:
-        notes.append(table.caption)
-    return text + "".join(f"{textwrap.fill(visible(note), width)}\n" for note in notes)
+    return [*notes, table.caption] if table.caption else notes
 
 
 def fit(

@@ -1,6 +1,9 @@
 """Tables fit the terminal, and numbers stay whole."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,3 +70,13 @@ def test_listings_fit(
     done = call(command)
     paths = [line for line in done.out.splitlines() if not re.match(r"\s*/", line)]
     assert done.status == 0 and max(map(len, paths)) <= width
+
+
+def test_streams_without_unicode_get_lines_that_they_can_hold() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "covp", "platforms"],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=True,
+    )
+    assert b"riscv32" in done.stdout and b"internal error" not in done.stderr
