@@ -187,7 +187,7 @@ def test_a_restored_device_has_the_same_misses() -> None:
 
 WRONG = {
     "caches: [{name: l1, holds: data, size: 3K}]": r"caches\[0\].size: 3072 bytes are no power",
-    "caches: [{name: l1, holds: data, size: 4K, line: 24}]": r"caches\[0\].line: 24 is no power",
+    "caches: [{name: l1, holds: data, size: 4K, line: 24}]": r"caches\[0\].line: 24 is not a power of two",
     "caches: [{name: l1, holds: date, size: 4K}]": r"caches\[0\].holds",
     "caches: [{name: l1, holds: data, size: big}]": r"caches\[0\].size: 'big' is not a size",
     "caches: [{name: l1, holds: data, size: 4K, way: 2}]": r"unknown key 'way': .*ways",
