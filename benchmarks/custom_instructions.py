@@ -88,8 +88,8 @@ def _call(device: VirtualDevice, function: int, argument: int) -> tuple[float, i
     """(seconds of CPU time, instructions, cycles)"""
     end = device.platform.flash.end - 4
     device.reset()
-    device.write_register("ra", end)
-    device.write_register("a0", argument)
+    device.core.write_register("ra", end)
+    device.core.write_register("a0", argument)
     instructions, cycles = device.instructions, device.cycles
     start = time.process_time()
     device.execute(function, end)
@@ -100,7 +100,7 @@ def _call(device: VirtualDevice, function: int, argument: int) -> tuple[float, i
 def main() -> None:
     """Print the table."""
     with VirtualDevice(load_platform("riscv32")) as device:
-        device.add_instructions("cfu", [DOT])
+        device.board.add_instructions("cfu", [DOT])
         labels = _load(device)
         _call(device, labels["fill"], 0)
         best: dict[str, float] = {}
@@ -118,7 +118,7 @@ def main() -> None:
         others = counts["custom"][0] - customs
         plain_ns = best["plain"] / counts["plain"][0] * 1e9
         custom_ns = (best["custom"] * 1e9 - others * plain_ns) / customs
-        assert device.instruction_uses("cfu")["dot"] == customs * ROUNDS
+        assert device.board.instruction_uses("cfu")["dot"] == customs * ROUNDS
     print(f"{'program':8} {'instructions':>13} {'cycles':>11} {'seconds':>8} {'ns/product':>11}")
     for name, seconds in best.items():
         instructions, cycles = counts[name]

@@ -130,10 +130,10 @@ def measured(model: str, platform: str, machine: str | None, rounds: int) -> dic
         best = {"covp": 1e9, "plain": 1e9, "edges": 1e9}
         for _ in range(rounds):
             for name, emulated in (("covp", inlined), ("plain", plain), ("edges", inlined)):
-                emulated.device.trace_edges(name == "edges")
+                emulated.device.core.counter.trace_edges(name == "edges")
                 emulated.run()
                 best[name] = min(best[name], emulated.run(times))
-        inlined.device.trace_edges(False)
+        inlined.device.core.counter.trace_edges(False)
         count = inlined.instructions
     other = qemu_speed(model, machine, rounds)
     return {

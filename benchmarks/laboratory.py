@@ -177,7 +177,7 @@ def snapshots(rounds: int) -> list[Row]:
             touch = Kernel(session.load_c(_TOUCH)["touch"])
             room = session.platform.ram.bytes // 4096 - 4
             buffer = session.tensor(np.zeros(min(room, max(PAGES)) * 4096, np.uint8))
-            memories = session.device.memories  # type: ignore[attr-defined]
+            memories = session.device.board.memories  # type: ignore[attr-defined]
             for pages in [pages for pages in PAGES if pages <= room]:
                 state = session.snapshot()
                 ours, copies = best(

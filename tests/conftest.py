@@ -103,7 +103,7 @@ def program() -> Iterator[Callable[..., Loaded]]:
 
 def obeys_the_law_of_time(device: VirtualDevice) -> None:
     """What ran block by block adds up to what was counted as it ran, exactly."""
-    trace = device.trace()
+    trace = device.counts.trace()
     assert trace.instructions == device.instructions
     assert trace.cycles == device.cycles
     assert cost(trace, device.core.timing) == device.cycles

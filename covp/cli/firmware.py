@@ -113,7 +113,7 @@ def _attach(device: VirtualDevice, specs: Sequence[str]) -> None:
     backends = find_backends(specs)
     places = accelerator_places(device.platform, len(backends))
     for backend, (base, irq) in zip(backends, places, strict=True):
-        attach_accelerator(device, AcceleratorInstance(backend.name, backend, base, irq, ()))
+        attach_accelerator(device.board, AcceleratorInstance(backend.name, backend, base, irq, ()))
 
 
 def _feed(port: SerialPort, clock: Clock, file: Path) -> None:

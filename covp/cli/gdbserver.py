@@ -122,7 +122,7 @@ def _firmware(device: VirtualDevice, made: Build, seed: int) -> Path:
     """Return the model's ELF file; its accelerators are on the bus."""
     elf = link_project(Project.of(made, Sample.random(made.graph, seed)))
     for accelerator in made.program.accelerators:
-        attach_accelerator(device, accelerator)
+        attach_accelerator(device.board, accelerator)
     return elf
 
 

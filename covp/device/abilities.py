@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from covp.base.memory_states import Forbidden, ForbiddenAccess
     from covp.chip.platform_file.caches import GhostCache
     from covp.device.board import Board
+    from covp.device.code_names import CodeNames
     from covp.device.machine.emulated_core import EmulatedCore
     from covp.device.stop import Sources, Stop
     from covp.device.timeline import TimelineLog
@@ -169,26 +170,6 @@ class HostsHardware(Protocol):
         ...
 
 
-class NamesCode(Protocol):
-    """A device that names functions and source lines in faults, from debug information."""
-
-    def add_debug_info(self, elf: str | bytes) -> None:
-        """Name code in faults: an ELF file's path or content."""
-        ...
-
-    def remove_debug_info(self, elf: str | bytes) -> None:
-        """Forget a file that was added."""
-        ...
-
-    def locate(self, address: int) -> tuple[str | None, str | None]:
-        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
-        ...
-
-    def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
-        ...
-
-
 class MeasuresTime(Protocol):
     """A device that reports cycles or seconds of what it executes."""
 
@@ -318,9 +299,11 @@ class KeepsSegments(Protocol):
 class Emulator(Protocol):
     """An emulated core, which can be stopped after any instruction and looked into.
 
+    For checks that no real board can make; whatever one could is an ability of its own.
+
     Attributes:
         board: memories, peripherals and time.
-        core: that programs run on.
+        core: registers, interrupts and counters.
     """
 
     board: Board
@@ -363,11 +346,15 @@ class Closable(Protocol):
 
 @dataclass(frozen=True)
 class Abilities:
-    """The abilities of a device beyond read, write, execute and reset; None: not available."""
+    """The abilities of a device beyond read, write, execute and reset; None: not available.
+
+    Attributes:
+        names: functions and source lines of the code on it.
+    """
 
     phases: CountsByPhase | None = None
     hardware: HostsHardware | None = None
-    names: NamesCode | None = None
+    names: CodeNames | None = None
     time: MeasuresTime | None = None
     state: SavesState | None = None
     closing: Closable | None = None

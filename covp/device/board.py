@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from covp.chip.cores import Core
 from covp.chip.platform_file import FIRST, Platform
-from covp.compilers.symbols import Symbols
-from covp.compilers.unwind import call_stack
+from covp.device.code_names import CodeNames
 from covp.device.host_calls import HostCalls
 from covp.device.machine.emulated_core import CoreState, EmulatedCore
 from covp.device.phase_count import CORE
@@ -21,6 +20,7 @@ from covp.device.timing.model import core_timing
 from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock, ClockState
+from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.flash_controller import FlashController
 from covp.hardware.job_unit import rejected_jobs
 from covp.hardware.peripheral import Peripheral
@@ -56,7 +56,7 @@ class Board:
         memories, bus, clock, cores: the parts.
         shared: the peripherals that all cores can address.
         ledger: the bytes that peripherals, and exceptions, move; None: they are not counted.
-        symbols: names of the code, for faults.
+        names: of the code, for faults.
 
     Raises:
         PlatformError: the emulator cannot hold the memory map.
@@ -64,7 +64,6 @@ class Board:
 
     def __init__(self, platform: Platform, cores: Sequence[Core] | None = None) -> None:
         self.platform = platform
-        self.symbols = Symbols()
         self.semihosting: Semihosting | None = None
         """The host that answers the programs' calls; see `set_semihosting`."""
         self.memories = [Memory.of(region) for region in platform.memory]
@@ -82,6 +81,7 @@ class Board:
         self.shared = PeripheralMap(self.memories, self.bus, self.clock)
         self.cores = self._made_cores(cores)
         self._put_caches()
+        self.names = CodeNames(self.cores[0].core.architecture, self.read)
         self.current = self.cores[0]
         """The core that runs, or ran last."""
         self._near: weakref.ref[SavedMemory] | None = None
@@ -325,16 +325,44 @@ class Board:
         if fault.kind in _TRAPS:
             fault.detail += rejected_jobs(self.shared.peripherals)
         fault.registers = core.registers()
-        if fault.pc is not None:
-            fault.symbol, fault.source = self.symbols.locate(fault.pc)
-            fault.call_stack = self.call_stack(fault.pc, fault.registers, core)
-        return fault
+        return self.names.explain(fault)
 
-    def call_stack(
-        self, pc: int, registers: Mapping[str, int], core: EmulatedCore
-    ) -> tuple[str, ...]:
-        """Return the functions active at ``pc`` of ``core`` with ``registers``."""
-        return call_stack(self.symbols, core.core.architecture, pc, registers, self.read)
+    # -- custom instructions ------------------------------------------------------------------
+
+    def add_instructions(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
+        """Give a RISC-V core custom instructions; those of one unit share its state.
+
+        The state (16 words) is zero now and after `reset`. Code memory holds something else in
+        place of the instructions that were executed, which `read` and debuggers do not show, but
+        loads of the program and `bus` do.
+
+        Args:
+            unit_name: for `remove_instructions` and `instruction_uses`.
+            instructions: of the unit.
+
+        Raises:
+            DeviceError: not a RISC-V core, one of several cores, or the name or an encoding is
+                taken.
+            ToolchainError: an instruction's C cannot be compiled.
+        """
+        self.check_open()
+        if len(self.cores) > 1:
+            # the patches in memory are numbers that only one core's counter knows
+            raise DeviceError(
+                f"unit {unit_name}: custom instructions need a board with one core, this one has "
+                f"{len(self.cores)}"
+            )
+        self.cores[0].custom.add(unit_name, instructions)
+
+    def remove_instructions(self, unit_name: str) -> None:
+        """Make those of ``unit_name`` illegal. Raises DeviceError where there is no such unit."""
+        self.check_open()
+        self.cores[0].custom.remove(unit_name)
+
+    def instruction_uses(self, unit_name: str) -> dict[str, int]:
+        """Return how often each instruction of ``unit_name`` retired since it was added: exact."""
+        self.check_open()
+        return self.cores[0].custom.uses(unit_name)
 
     # -- state --------------------------------------------------------------------------------
 
@@ -355,13 +383,15 @@ class Board:
         self._near = weakref.ref(state.memory)
         return state
 
-    def load_state(self, state: BoardState) -> None:
+    def load_state(self, state: object) -> None:
         """Go back to a saved state, from which programs run as before, to the instruction.
 
         Raises:
             DeviceError: the board is closed or runs, or has other peripherals or custom
-                instructions than when the state was saved.
+                instructions than when the state was saved; or ``state`` is not from `save_state`.
         """
+        if not isinstance(state, BoardState):
+            raise DeviceError("this state was not saved by a virtual device")
         self._check_halted()
         self.shared.check_state(state.peripherals)
         for core, saved in zip(self.cores, state.cores, strict=True):

@@ -6,18 +6,15 @@ A real core's cycles are counted by its own counter (`CycleCounter`).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from covp.base.closing import Owned
 from covp.chip.cores import Core
-from covp.chip.isa import ARCHITECTURES
 from covp.chip.platform_file import Platform, Region
-from covp.compilers.symbols import Symbols
-from covp.compilers.unwind import call_stack
 from covp.device.abilities import Abilities
-from covp.device.base import name_fault
+from covp.device.code_names import CodeNames
 from covp.device.stop import Source, Sources, Stop
 from covp.errors import DeviceError, DeviceFault, FaultKind
 
@@ -138,7 +135,7 @@ class DebuggerDevice(Owned):
         self.transport = transport
         self.timeout = timeout
         self.verify = verify
-        self._symbols = Symbols()
+        self.names = CodeNames(platform.core.architecture, self.read, self.registers)
         self._cycles = CycleCounter(platform.core, self)
 
     # -- what a protocol does -----------------------------------------------------------------
@@ -196,7 +193,7 @@ class DebuggerDevice(Owned):
     @property
     def abilities(self) -> Abilities:
         """The abilities: measuring cycles where the core has a counter, and naming code."""
-        return Abilities(names=self, time=self, closing=self)
+        return Abilities(names=self.names, time=self, closing=self)
 
     @property
     def sources(self) -> Sources:
@@ -264,29 +261,6 @@ class DebuggerDevice(Owned):
         """Return all general registers and the pc."""
         return self._read_registers()
 
-    # -- debug information --------------------------------------------------------------------
-
-    def add_debug_info(self, elf: str | bytes) -> None:
-        """Name code in faults: an ELF file's path or content."""
-        self._symbols.add(elf)
-
-    def remove_debug_info(self, elf: str | bytes) -> None:
-        """Forget an ELF file given to `add_debug_info`."""
-        self._symbols.remove(elf)
-
-    def locate(self, address: int) -> tuple[str | None, str | None]:
-        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
-        return self._symbols.locate(address)
-
-    def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
-        architecture = self.platform.core.architecture
-        kept = {*ARCHITECTURES[architecture].kept} - {"sp"}
-        if not kept & registers.keys():  # the record of the runtime's handler, which keeps them
-            with suppress(DeviceError):
-                registers = {**self.registers(), **registers}
-        return call_stack(self._symbols, architecture, pc, registers, self.read)
-
     # -----------------------------------------------------------------------------------------
 
     def _region(self, address: int, size: int) -> Region:
@@ -327,4 +301,4 @@ class DebuggerDevice(Owned):
         registers = self._read_registers()
         pc = registers["pc"] & ~1
         detail = f"{detail} ({self.transport})"
-        return name_fault(DeviceFault(kind, pc=pc, detail=detail, registers=registers), self)
+        return self.names.explain(DeviceFault(kind, pc=pc, detail=detail, registers=registers))

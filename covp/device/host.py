@@ -16,16 +16,13 @@ from __future__ import annotations
 import mmap
 import os
 import signal
-from collections.abc import Mapping
 from contextlib import suppress
 
 from covp.base.closing import Owned
 from covp.chip.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
 from covp.chip.platform_file import Platform
-from covp.compilers.symbols import Symbols
-from covp.compilers.unwind import call_stack
 from covp.device.abilities import Abilities
-from covp.device.base import name_fault
+from covp.device.code_names import CodeNames
 from covp.device.debugger import DEFAULT_TIMEOUT
 from covp.device.host_process import HostProcess, Report, host_runner
 from covp.device.stop import Source, Sources, Stop
@@ -110,7 +107,7 @@ class HostDevice(Owned):
         host_runner()
         self.platform = platform
         self.timeout = timeout
-        self._symbols = Symbols()
+        self.names = CodeNames(platform.core.architecture, self.read)
         self._process: HostProcess | None = None
         self._pieces: list[tuple[int, int, int, bool]] = []
         size = 0
@@ -148,7 +145,7 @@ class HostDevice(Owned):
     @property
     def abilities(self) -> Abilities:
         """The abilities: measuring time, and naming code."""
-        return Abilities(names=self, time=self, closing=self)
+        return Abilities(names=self.names, time=self, closing=self)
 
     @property
     def sources(self) -> Sources:
@@ -195,25 +192,6 @@ class HostDevice(Owned):
         """Do nothing: only memory is left of a run, and it is kept."""
         self._check_open()
 
-    # -- debug information --------------------------------------------------------------------
-
-    def add_debug_info(self, elf: str | bytes) -> None:
-        """Name code in faults: an ELF file's path or content."""
-        self._symbols.add(elf)
-
-    def remove_debug_info(self, elf: str | bytes) -> None:
-        """Forget an ELF file given to `add_debug_info`."""
-        self._symbols.remove(elf)
-
-    def locate(self, address: int) -> tuple[str | None, str | None]:
-        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
-        return self._symbols.locate(address)
-
-    def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
-        architecture = self.platform.core.architecture
-        return call_stack(self._symbols, architecture, pc, registers, self.read)
-
     # -----------------------------------------------------------------------------------------
 
     def _check_open(self) -> mmap.mmap:
@@ -256,7 +234,7 @@ class HostDevice(Owned):
             detail = f"{number.name}{more and f': {more}'}"
         fault = DeviceFault(kind, pc=pc, address=address, detail=detail, registers=report.registers)
         with suppress(OSError):  # an ELF file that is gone
-            name_fault(fault, self)
+            self.names.explain(fault)
         return fault
 
     def _undefined_behaviour(self, pc: int) -> str | None:

@@ -10,17 +10,20 @@ from covp.base.closing import Closing
 from covp.chip.platform_file import FIRST, Platform
 from covp.device.abilities import LONGEST_BLOCK, Abilities
 from covp.device.board import Board, core_sources
+from covp.device.core_counts import CoreCounts
 from covp.device.counted_phases import CountedPhases
 from covp.device.machine.counter import Totals
-from covp.device.machine.watchpoints import Watch, WatchHit
+from covp.device.machine.emulated_core import EmulatedCore
+from covp.device.machine.watchpoints import Watch
 from covp.device.stop import Sources, Stop
-from covp.device.virtual_machine import VirtualMachine
 from covp.errors import DeviceError, DeviceFault, FaultKind
+from covp.hardware.clock import Clock
+from covp.hardware.peripheral import Peripheral
 
 _NOWHERE = 1 << 32  # no instruction lies there: a run without an end
 
 
-class VirtualDevice(VirtualMachine, Closing):
+class VirtualDevice(Closing):
     """A device that executes programs on a board's core 0, as a whole or under a debugger.
 
     Other cores of the board are halted; `covp.device.turns` runs several.
@@ -30,6 +33,12 @@ class VirtualDevice(VirtualMachine, Closing):
             made; or a board.
         timeout: default time limit of `execute`, in seconds of host time.
 
+    Attributes:
+        board: memories, bus, clock and peripherals.
+        core: its core 0, that programs run on: registers, interrupts, caches.
+        counts: what is counted and recorded beside instructions and cycles.
+        platform: of the board.
+
     Raises:
         PlatformError: the emulator cannot hold the memory map.
     """
@@ -38,26 +47,30 @@ class VirtualDevice(VirtualMachine, Closing):
         self.timeout = timeout
         self._last_stop: int | None = None
         self._breakpoints: frozenset[int] = frozenset()
-        board = platform if isinstance(platform, Board) else Board(platform.seen_by(FIRST))
-        super().__init__(board)
+        self.board = platform if isinstance(platform, Board) else Board(platform.seen_by(FIRST))
+        self.core: EmulatedCore = self.board.cores[0]
+        self.counts = CoreCounts(self.board)
+        self.platform: Platform = self.board.platform
 
-    # -- LowLevelDevice -----------------------------------------------------------------------
+    def close(self) -> None:
+        """Free the emulator. A second call does nothing; any other call after it is an error."""
+        self.board.close()
 
     @functools.cached_property
     def abilities(self) -> Abilities:
         """The abilities of an emulated core."""
         return Abilities(
-            phases=self,
-            hardware=self,
-            names=self,
+            phases=self.counts,
+            hardware=self.board,
+            names=self.board.names,
             time=self,
-            state=self,
+            state=self.board,
             closing=self,
-            causes=self,
-            memory=self,
-            traffic=self,
-            code=self,
-            timeline=self,
+            causes=self.counts,
+            memory=self.core,
+            traffic=self.counts,
+            code=self.counts,
+            timeline=self.counts,
             emulator=self,
         )
 
@@ -65,6 +78,61 @@ class VirtualDevice(VirtualMachine, Closing):
     def sources(self) -> Sources:
         """Instructions are counted, cycles estimated by the core's timing model."""
         return core_sources(self.core.core, self.platform)
+
+    @property
+    def clock(self) -> Clock:
+        """The board's time."""
+        return self.board.clock
+
+    @property
+    def instructions(self) -> int:
+        """Retired instructions since the device was made: exact, and the same on every run."""
+        return self.core.instructions
+
+    @property
+    def cycles(self) -> int:
+        """Core cycles since the device was made: an estimate by `covp.device.timing`.
+
+        Those in which the core waited for peripherals are included.
+        """
+        return self.core.cycles
+
+    @property
+    def peripherals(self) -> dict[str, tuple[int, Peripheral]]:
+        """Name to (base address, model)."""
+        return self.board.peripherals
+
+    def attach(self, peripheral: Peripheral, base: int, name: str, irq: int | None = None) -> None:
+        """Put a peripheral on the bus.
+
+        Args:
+            peripheral: the model.
+            base: address of its first register.
+            name: for faults.
+            irq: number of its interrupt line, from 0; None for none.
+
+        Raises:
+            PlatformError: its addresses or name are taken, or the core has no such line.
+        """
+        self.board.attach(peripheral, base, name, irq)
+
+    # -- LowLevelDevice -----------------------------------------------------------------------
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return ``size`` bytes from ``address``. Raises DeviceError outside the memory."""
+        return self.board.read(address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store ``data`` from ``address`` on, in flash too; code there is forgotten."""
+        self.board.write(address, data)
+
+    def reset(self) -> None:
+        """Reset core registers, the state of custom instructions and peripherals.
+
+        Memory and counters are kept. The sp is put to the top of the stack, which start-up code
+        may change.
+        """
+        self.board.reset()
 
     def execute(
         self,
@@ -88,7 +156,7 @@ class VirtualDevice(VirtualMachine, Closing):
         core = self.core
         self._start(stop, seconds)
         before = core.totals
-        phases = self.counted_phases() if core.counter.has_phases else None
+        phases = self.counts.phases() if core.counter.has_phases else None
         last = before.instructions + max_instructions if max_instructions is not None else None
         pc = self._advance(entry, stop, last) if entry != stop else stop
         while pc != stop or core.sleep.is_asleep:
@@ -153,14 +221,13 @@ class VirtualDevice(VirtualMachine, Closing):
     def _make_stop(self, pc: int, before: Totals, phases: CountedPhases | None) -> Stop:
         """Return the counts since ``before``, in all and by phase."""
         now = self.core.totals
-        counts = self.counted_phases().since(phases) if phases is not None else ()
         return Stop(
             pc,
             now.instructions - before.instructions,
             now.cycles - before.cycles,
             None,
             self.sources,
-            counts,
+            self.counts.since(phases),
         )
 
     def _explain(self, kind: FaultKind, pc: int, detail: str) -> DeviceFault:
@@ -181,8 +248,9 @@ class VirtualDevice(VirtualMachine, Closing):
     def run(self, resumed: bool = True, watch: bool = False) -> bool:
         """Run from the pc until a breakpoint, a watched access or `request_halt`.
 
-        Afterwards the pc is the next instruction's; `watch_hit` is the access that ended the run,
-        if any. While it runs, input from outside may come: a program that waits is not at fault.
+        Afterwards the pc is the next instruction's; `core.watchpoints.hit` is the access that ended
+        the run, if any. While it runs, input from outside may come: a program that waits is not at
+        fault.
 
         Args:
             resumed: a breakpoint at the pc itself does not count, and WFI does not sleep on; False
@@ -199,20 +267,21 @@ class VirtualDevice(VirtualMachine, Closing):
         with self.clock.outside():
             if resumed:
                 self._step_over_here(watch)
-                if self.watch_hit is not None:
+                if self.core.watchpoints.hit is not None:
                     return True
-            pc = self.read_register("pc") & ~1
+            pc = self.core.read_register("pc") & ~1
             while not self.core.control.halt_requested:
                 pc = self._advance(pc, _NOWHERE, None)
                 if self.core.execution.at_breakpoint:
                     return True
-                self.write_register("pc", pc)
+                self.core.write_register("pc", pc)
         return False
 
     def step(self, watch: bool = False) -> None:
         """Execute one instruction; breakpoints do not count. Raises DeviceFault.
 
-        ``watch``: a watched access counts; the core stays before it and `watch_hit` is set.
+        ``watch``: a watched access counts; the core stays before it, and `core.watchpoints.hit` is
+        set.
         """
         self._begin(math.inf)
         self._step_over_here(watch)
@@ -221,11 +290,6 @@ class VirtualDevice(VirtualMachine, Closing):
         """End `run` soon. To be called from another thread, again and again until it has ended."""
         self.core.request_halt()
         self.clock.wake()
-
-    @property
-    def watch_hit(self) -> WatchHit | None:
-        """The access that ended the latest `run`; the core is halted before it."""
-        return self.core.watchpoints.hit
 
     def set_breakpoints(self, addresses: Iterable[int]) -> None:
         """Halt before these instructions, in flash too; replaces the ones set before."""
@@ -244,8 +308,8 @@ class VirtualDevice(VirtualMachine, Closing):
         self.core.watchpoints.suspended = not watch
         self.core.sleep.wake()
         try:
-            pc = self.core.execution.step(self.read_register("pc") & ~1)
-            self.write_register("pc", pc)
+            pc = self.core.execution.step(self.core.read_register("pc") & ~1)
+            self.core.write_register("pc", pc)
         except DeviceFault as fault:
             raise self.board.explain(fault, self.core) from fault.__cause__
         finally:

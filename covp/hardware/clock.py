@@ -119,11 +119,7 @@ class Clock:
 
     Attributes:
         hertz: of the core.
-        skipped: cycles that passed without an instruction so far.
-        witness: called where control flow depends on the timing of units; or None.
     """
-
-    witness: Witness | None = None
 
     def __init__(
         self,
@@ -140,7 +136,8 @@ class Clock:
         self._phase = phase
         self._reached = now if reached is None else reached
         self.hertz = hertz
-        self.skipped = 0
+        self._skipped = 0
+        self._witness: Witness | None = None
         self._events: list[Event] = []
         self._order = itertools.count()
         self._members: list[_Member] = []
@@ -156,6 +153,20 @@ class Clock:
     def seconds(self) -> float:
         """`now` in seconds, at the core's clock frequency."""
         return self.now / self.hertz
+
+    @property
+    def skipped(self) -> int:
+        """Cycles that passed without an instruction so far."""
+        return self._skipped
+
+    @property
+    def witness(self) -> Witness | None:
+        """Called where control flow depends on the timing of units; None: there is none."""
+        return self._witness
+
+    def call_witness(self, witness: Witness) -> None:
+        """Let ``witness`` know from now on where control flow depends on the timing of units."""
+        self._witness = witness
 
     def observe(self, observer: Observer) -> ExitStack:
         """Report cycles without an instruction to ``observer`` until the result is closed."""
@@ -228,7 +239,7 @@ class Clock:
             for observer in self._observers:
                 observer.stalled(self.now, cycles)
             self._skip(cycles)
-            self.skipped += cycles
+            self._skipped += cycles
 
     def _plan(self) -> None:
         """Let the running core stop for the next event."""
@@ -300,14 +311,14 @@ class Clock:
     def save_state(self) -> ClockState:
         """Return the events, the participants' wishes and the skipped time, but not `now`."""
         return ClockState(
-            self.skipped,
+            self._skipped,
             tuple((event, event.cancelled) for event in self._events),
             tuple((member, member.wish, member.reached) for member in self._members),
         )
 
     def load_state(self, state: ClockState) -> None:
         """Go back to a saved state; posts from outside stay."""
-        self.skipped = state.skipped
+        self._skipped = state.skipped
         self._events = [event for event, _ in state.events]
         for event, cancelled in state.events:
             event.cancelled = cancelled
@@ -316,7 +327,69 @@ class Clock:
             member.wish, member.reached = wish, reached
 
 
-class DividedClock(Clock):
+class ClockView(Clock):
+    """A view of the board's clock; subclasses override what is different for their models.
+
+    Events, waiting, clocked models and input from outside are the board's.
+
+    Args:
+        clock: of the board.
+        divider: its cycles per cycle of this one, rounded down in `now`.
+    """
+
+    def __init__(self, clock: Clock, divider: int = 1) -> None:
+        super().__init__(
+            lambda: clock.now // divider,
+            lambda cycles: None,
+            clock.hertz // divider,
+            phase=clock.phase,
+        )
+        self._clock = clock
+
+    @property
+    def witness(self) -> Witness | None:
+        """The board's witness."""
+        return self._clock.witness
+
+    @property
+    def skipped(self) -> int:
+        """Cycles of the board that passed without an instruction so far."""
+        return self._clock.skipped
+
+    def observe(self, observer: Observer) -> ExitStack:
+        """Report cycles without an instruction to ``observer``; see `Clock.observe`."""
+        return self._clock.observe(observer)
+
+    def at(self, cycle: int, fire: Callable[[], None]) -> Event:
+        """Schedule a call of ``fire`` at ``cycle``; see `Clock.at`."""
+        return self._clock.at(cycle, fire)
+
+    def run_due(self) -> bool:
+        """Run everything that is due; see `Clock.run_due`."""
+        return self._clock.run_due()
+
+    def wait_until(self, cycle: int) -> int:
+        """Stall the core until ``cycle``; see `Clock.wait_until`."""
+        return self._clock.wait_until(cycle)
+
+    def join(self, participant: Participant) -> None:
+        """Advance a ``participant`` along with time; see `Clock.join`."""
+        self._clock.join(participant)
+
+    def leave(self, participant: Participant) -> None:
+        """Stop advancing a ``participant``; see `Clock.leave`."""
+        self._clock.leave(participant)
+
+    def advance(self, participant: Participant) -> None:
+        """Advance a ``participant`` to now; see `Clock.advance`."""
+        self._clock.advance(participant)
+
+    def outside(self) -> OutsideSource:
+        """Register a source of input from other threads; see `Clock.outside`."""
+        return self._clock.outside()
+
+
+class DividedClock(ClockView):
     """A clock for the private timers of a slower core; events are the board's.
 
     Args:
@@ -325,24 +398,9 @@ class DividedClock(Clock):
     """
 
     def __init__(self, clock: Clock, divider: int) -> None:
-        super().__init__(lambda: clock.now // divider, lambda cycles: None, clock.hertz // divider)
-        self._clock, self._divider = clock, divider
+        super().__init__(clock, divider)
+        self._divider = divider
 
     def at(self, cycle: int, fire: Callable[[], None]) -> Event:
         """Call ``fire`` when ``cycle`` of this clock has come; see `Clock.at`."""
-        return self._clock.at(cycle * self._divider, fire)
-
-
-class ClockView(Clock):
-    """A view of a clock that shares its attributes; subclasses override what a model asks of it.
-
-    A subclass names attributes of its own in ``__slots__``: all others are the clock's.
-
-    Args:
-        clock: of the board.
-    """
-
-    __slots__ = ()
-
-    def __init__(self, clock: Clock) -> None:
-        self.__dict__ = vars(clock)
+        return super().at(cycle * self._divider, fire)

@@ -28,8 +28,6 @@ class _AnswerClock(ClockView, Observer):
     caused them is over.
     """
 
-    __slots__ = ("_after", "_due", "_outstanding", "_peripheral")
-
     def __init__(self, peripheral: Peripheral, after: After) -> None:
         super().__init__(peripheral.clock)
         self._peripheral, self._after = peripheral, after

@@ -324,7 +324,7 @@ def find_divergence(meter: Meter, one: tuple[Any, ...], other: tuple[Any, ...]) 
         else:
             high = middle
     path = _path(meter, one, low)
-    places = [device.board.symbols.locate(pc) for pc in reversed(path)]
+    places = [device.board.names.symbols.locate(pc) for pc in reversed(path)]
     symbol, source = places[0]
     if source:
         return f"{symbol} ({source})"

@@ -214,7 +214,7 @@ class InterruptBench:
 
         with suppress(_Found, DeviceFault):
             self.call(look)
-        named = [_name_place(self.device.board.symbols.locate(place)) for place in places]
+        named = [_name_place(self.device.board.names.symbols.locate(place)) for place in places]
         at = f"an interrupt after {boundary} instruction{'s' if boundary != 1 else ''}"
         if boundary and len(named) == 2:
             return f"{at}, between {named[0]} and {named[1]}"

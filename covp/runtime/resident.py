@@ -291,7 +291,7 @@ class Resident:
         """Write a linked image to its place; faults name its code, and it, from then on."""
         write_image(self.io, image.elf)
         if self.device.abilities.names is not None:
-            self.device.abilities.names.add_debug_info(image.elf.content)
+            self.device.abilities.names.symbols.add(image.elf.content)
         if self.sanitizer is not None:
             self.sanitizer.add_image(image, name, is_own=not self.images)
         self.images.append(image)
@@ -303,7 +303,7 @@ class Resident:
         for watcher in tuple(self.image_watchers):
             watcher.leaving()
         if self._open and self.device.abilities.names is not None:
-            self.device.abilities.names.remove_debug_info(image.elf.content)
+            self.device.abilities.names.symbols.remove(image.elf.content)
         self.counted.clear()
         if self.sanitizer is not None:
             self.sanitizer.remove_image(image)

@@ -306,13 +306,13 @@ class Sanitizer:
 
     def _symbol(self, pc: int) -> str | None:
         names = self._device.abilities.names
-        return names.locate(pc)[0] if names is not None else None
+        return names.symbols.locate(pc)[0] if names is not None else None
 
     def _describe_decision(self, finding: ForbiddenAccess) -> str:
         """Describe what undefined bits decide, and where they were loaded."""
         text = f"{self._describe_unwritten(finding.address)}, decides {finding.decides}"
         names = self._device.abilities.names
-        source = names.locate(finding.loaded_at)[1] if names is not None else None
+        source = names.symbols.locate(finding.loaded_at)[1] if names is not None else None
         return (
             text if finding.pc == finding.loaded_at or not source else f"{text}; loaded at {source}"
         )

@@ -124,7 +124,7 @@ def _place(fault: DeviceFault, device: LowLevelDevice, source: str | None) -> No
     with suppress(DeviceError):
         fault.pc = _find_call(fault.registers, device.read)
         if names is not None:
-            fault.symbol, found = names.locate(fault.pc)
+            fault.symbol, found = names.symbols.locate(fault.pc)
     fault.source = source or found
 
 

@@ -61,7 +61,7 @@ def unit():
     with Session("riscv32") as session:
         device = session.device
         assert isinstance(device, VirtualDevice)
-        device.add_instructions("cfu", find_backend("cfu").make_peripheral().instructions)
+        device.board.add_instructions("cfu", find_backend("cfu").make_peripheral().instructions)
         yield session, session.load_c(interpreter())
 
 
@@ -130,7 +130,7 @@ def test_slow_instructions_cost_what_they_say():
             module.run(*case.inputs())
             cycles.append(session.profile().cycles or 0)
             assert isinstance(session.device, VirtualDevice)
-            uses.append(session.device.instruction_uses("cfu"))
+            uses.append(session.device.board.instruction_uses("cfu"))
     dots = sum(count for name, count in uses[1].items() if name.startswith("dot"))
     assert uses[0] == uses[1] and dots > 0
     assert cycles[1] - cycles[0] == 2 * dots
@@ -148,4 +148,4 @@ def test_unloading_takes_the_instructions_away():
         module.unload()
         assert isinstance(session.device, VirtualDevice)
         with pytest.raises(covp.DeviceError, match="no unit 'cfu'"):
-            session.device.instruction_uses("cfu")
+            session.device.board.instruction_uses("cfu")

@@ -12,8 +12,8 @@ ARM = "start:\n {before}\nbad:\n {bad}\n nop\nend:\n b end"
 
 def registers(loaded):
     arm = "arm" in str(loaded.device.platform.core.architecture)
-    loaded.device.write_register("r1" if arm else "a1", 0x20001001 if arm else 0x80001001)
-    loaded.device.write_register("r6" if arm else "s1", 0x20001000 if arm else 0x80001000)
+    loaded.device.core.write_register("r1" if arm else "a1", 0x20001001 if arm else 0x80001001)
+    loaded.device.core.write_register("r6" if arm else "s1", 0x20001000 if arm else 0x80001000)
 
 
 @pytest.mark.parametrize(

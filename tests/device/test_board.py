@@ -340,7 +340,9 @@ def test_what_does_not_fit_two_cores(two_cores: Make) -> None:
         with pytest.raises(ValueError, match="a turn of"):
             run_in_turns(board, [entry], turn=turn)
     with pytest.raises(DeviceError, match="need a board with one core, this one has 2"):
-        loaded.device.add_instructions("u", [CustomInstruction("f", 0, 0, lambda a, b: a, "a")])
+        loaded.device.board.add_instructions(
+            "u", [CustomInstruction("f", 0, 0, lambda a, b: a, "a")]
+        )
     arm = two_cores("cortex-m0plus", ARM).device.board
     with pytest.raises(PlatformError, match="overlaps scs"):
         arm.attach(Watcher(arm), 0xE000E000, "other")

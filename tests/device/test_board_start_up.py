@@ -45,7 +45,7 @@ def test_wait_states_of_full_speed(name: str) -> None:
         port.output("reset halt")
         port.output(f"resume 0x{ram:x}")
         port.output("halt")
-        assert int.from_bytes(core.read_bus(address, 4), "little") == expected
+        assert int.from_bytes(core.board.read_bus(address, 4), "little") == expected
 
 
 def test_the_instruction_cache_is_on_after_each_reset() -> None:

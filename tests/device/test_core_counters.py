@@ -27,7 +27,7 @@ end:
     for _ in range(2):
         before, cycles = loaded.device.instructions, loaded.device.cycles
         assert loaded.run().instructions == 7
-        read = loaded.device.read_register
+        read = loaded.device.core.read_register
         assert read("a0") == before + 1
         assert read("a1") == cycles + 2
         assert read("a3") == before + 4
@@ -50,8 +50,8 @@ end:
     loaded = program("riscv32", text)
     assert loaded.run().instructions == 6
     # after the write: csrw itself, csrrwi, nop retire before the read
-    assert loaded.device.read_register("a2") == (-2 + 3) & 0xFFFFFFFF
-    assert loaded.device.read_register("a3") == 6  # with the carry
+    assert loaded.device.core.read_register("a2") == (-2 + 3) & 0xFFFFFFFF
+    assert loaded.device.core.read_register("a3") == 6  # with the carry
 
 
 def test_read_only_counters(program):
@@ -75,7 +75,10 @@ end:
 """
     loaded = program("riscv32", text)
     assert loaded.run().instructions == 2 + 50 * 3
-    assert loaded.device.read_register("a2") - loaded.device.read_register("a1") == 1 + 49 * 3
+    assert (
+        loaded.device.core.read_register("a2") - loaded.device.core.read_register("a1")
+        == 1 + 49 * 3
+    )
 
 
 CYCCNT = """
@@ -113,9 +116,9 @@ def test_cyccnt(program):
     loaded = program("cortex-m4", CYCCNT)
     for _ in range(2):
         loaded.run()
-        assert loaded.device.read_register("r3") == 2 + 4
+        assert loaded.device.core.read_register("r3") == 2 + 4
         # ldr 2, 4 nops, ldr 2, subs, mov, 10 x (subs, bne), 9 taken x 1
-        assert loaded.device.read_register("r5") == 2 + 4 + 2 + 1 + 1 + 20 + 9
+        assert loaded.device.core.read_register("r5") == 2 + 4 + 2 + 1 + 1 + 20 + 9
 
 
 def test_no_cyccnt_on_a_small_core(program):
@@ -160,7 +163,7 @@ end:
 def test_systick(program, platform):
     loaded = program(platform, SYSTICK)
     loaded.run()
-    read = loaded.device.read_register
+    read = loaded.device.core.read_register
     assert read("r3") == 2 + 3  # counts down: the load and three nops
     assert 90 < read("r2") < 100
     assert (read("r5"), read("r6")) == (1, 0)  # passed zero; reading clears the flag
@@ -177,7 +180,7 @@ def test_a_division_takes_time_by_the_operands_in_any_register(program, register
             f" udiv r0, {register}, r1\nend:\n b end\n .ltorg\n",
         )
         cycles.append(loaded.run().cycles)
-        assert loaded.device.read_register("r0") == 0x7FFFFFFF // divisor
+        assert loaded.device.core.read_register("r0") == 0x7FFFFFFF // divisor
     assert cycles[0] > cycles[1] > cycles[2]
 
 

@@ -119,7 +119,7 @@ end:
     monkeypatch.setattr(execution, "SLICE", 3)
     sliced = program("cortex-m4", text)
     assert sliced.run().instructions == whole
-    assert sliced.device.read_register("r1") == 10 * 2 + 10 * 3
+    assert sliced.device.core.read_register("r1") == 10 * 2 + 10 * 3
 
 
 def test_fault_in_mid_block(program):
@@ -231,14 +231,14 @@ end:
     for _ in range(3):
         start = loaded.device.cycles
         assert loaded.run().instructions == 8
-        assert loaded.device.read_register("r2") - start == 2 + 1 + 1
-        assert loaded.device.read_register("r3") - start == 2 + 1 + 1 + 2 + 1
+        assert loaded.device.core.read_register("r2") - start == 2 + 1 + 1
+        assert loaded.device.core.read_register("r3") - start == 2 + 1 + 1 + 2 + 1
 
 
 def test_writing_the_pc_from_a_model_is_refused(program):
     loaded = program("riscv32", STORES["riscv32"])
     sink = with_sink(loaded)
-    sink.action = lambda: loaded.device.write_register("pc", 0)
+    sink.action = lambda: loaded.device.core.write_register("pc", 0)
     with pytest.raises(DeviceError, match="pc"):
         loaded.run()
 
@@ -284,7 +284,7 @@ def test_code_changed_by_the_host(program):
     # movw r0, #1 is one instruction where two nops were
     loaded.device.write(loaded.labels["start"], struct.pack("<HH", 0xF240, 0x0001))
     assert loaded.run().instructions == 3
-    assert loaded.device.read_register("r0") == 1
+    assert loaded.device.core.read_register("r0") == 1
 
 
 SELF_MODIFYING = {
@@ -343,7 +343,7 @@ def test_code_that_changes_itself(program, platform, start_cost):
     body = 4 if arm else 5  # of the code before it is changed
     loop = 4 if arm else 5
     assert loaded.run().instructions == start_cost + loop + body + loop + body - 1
-    assert loaded.device.read_register("r5" if arm else "a0") == 1
+    assert loaded.device.core.read_register("r5" if arm else "a0") == 1
     # the first block of a later run is looked at afresh, too
     assert loaded.device.execute(
         loaded.labels["code"], loaded.labels["patch"] + 4
@@ -392,7 +392,7 @@ def test_ctrl_c(program):
     timer.join()
     # a stop lies between instructions, and the device can go on
     before = loaded.device.instructions
-    assert before == 2 * loaded.device.read_register("a0")
+    assert before == 2 * loaded.device.core.read_register("a0")
     with pytest.raises(DeviceFault, match="timeout"):
         loaded.run(max_instructions=10)
     assert loaded.device.instructions == before + 10
@@ -423,7 +423,7 @@ inner:
 
 def test_phases_count_callees_to_the_current_one(program):
     loaded = program("cortex-m4", MARKED)
-    loaded.device.set_phases([(loaded.labels["first"], 1), (loaded.labels["second"] | 1, 2)])
+    loaded.device.counts.set_phases([(loaded.labels["first"], 1), (loaded.labels["second"] | 1, 2)])
     stop = loaded.run()
     counts = stop.phases
     # phase 1: first, its two calls of inner, and the call of second; 2: bx, subs, bne (, bl first)
@@ -448,7 +448,7 @@ def test_a_fault_counts_the_code_that_is_there_now():
     """Two instructions of two bytes are replaced by one of four, before a load that faults."""
     with VirtualDevice(load_platform("riscv32")) as device:
         start = device.platform.flash.start
-        device.write_register("a4", 0x60000000)
+        device.core.write_register("a4", 0x60000000)
         for before, count in (("01000100", 2), ("13000000", 1), ("01000100", 2)):
             device.write(start, bytes.fromhex(before + "03250700"))  # lw a0, 0(a4)
             counted = device.instructions

@@ -176,15 +176,15 @@ def test_equal_to_single_stepping(platform_name, monkeypatch, data):
     monkeypatch.setattr(execution, "SLICE", data.draw(st.sampled_from([1, 3, 17, 1 << 30])))
     with VirtualDevice(platform) as device:
         device.write(base, code)
-        prepare(device.write_register, arm, platform_name)
+        prepare(device.core.write_register, arm, platform_name)
         assert device.execute(base, end).instructions == len(trace)
         names = [f"r{n}" for n in range(6)] if arm else [f"a{n}" for n in range(6)]
-        assert [device.read_register(name) for name in names] == registers
+        assert [device.core.read_register(name) for name in names] == registers
         # stops at places the program passes, several in one run
         for address in memory_of(platform_name):
             device.write(address, bytes(64))
         device.reset()
-        prepare(device.write_register, arm, platform_name)
+        prepare(device.core.write_register, arm, platform_name)
         pc, done = base, 0
         for stop in data.draw(st.lists(st.sampled_from(trace), max_size=4)) if trace else []:
             if pc == stop or stop not in trace[done:]:

@@ -80,8 +80,8 @@ def loaded(program):
 
     def load(text: str):
         made = program("riscv32", ASM + text + END)
-        made.device.add_instructions("dsp", [DOT, MIX])
-        made.device.add_instructions("mac", [ADD, GET])
+        made.device.board.add_instructions("dsp", [DOT, MIX])
+        made.device.board.add_instructions("mac", [ADD, GET])
         return made
 
     return load
@@ -102,17 +102,17 @@ def test_straight_line(loaded):
     for _ in range(3):
         before = made.device.instructions
         stop = made.run()
-        read = made.device.read_register
+        read = made.device.core.read_register
         assert read("a0") == _dot(0x01FF7F80, 0x0203807F)
         assert read("a3") == MIX.compute(_dot(0x01FF7F80, 0x0203807F), 0x01FF7F80)
         assert read("a1") == _dot(0x01FF7F80, 0x01FF7F80)
         assert read("s1") - read("s0") == 1 + DOT.cycles
         assert read("s2") - before == 4 + 1 + 1 + 1 + 1 + 1 + 1
         assert (stop.instructions, stop.cycles) == (11, 9 + 2 * DOT.cycles)
-    causes = made.device.trace().causes
+    causes = made.device.counts.trace().causes
     assert (causes["issue"], causes["custom"]) == (3 * 11, 3 * 2 * (DOT.cycles - 1))
-    assert made.device.instruction_uses("dsp") == {"dot": 6, "mix": 3}
-    assert made.device.instruction_uses("mac") == {"add": 0, "get": 0}
+    assert made.device.board.instruction_uses("dsp") == {"dot": 6, "mix": 3}
+    assert made.device.board.instruction_uses("mac") == {"add": 0, "get": 0}
 
 
 def test_loop(loaded):
@@ -128,8 +128,8 @@ loop:
     bnez a3, loop
     """)
     plain = made.run()
-    assert made.device.read_register("a0") == 10 * 1000
-    assert made.device.instruction_uses("dsp")["dot"] == 1000
+    assert made.device.core.read_register("a0") == 10 * 1000
+    assert made.device.board.instruction_uses("dsp")["dot"] == 1000
     assert plain.instructions == 4 + 2 + 4 * 1000  # li of a large value is two instructions
 
 
@@ -166,8 +166,8 @@ def test_equal_to_the_models(fast, steps, values, turns, limit):
     for stepping in (False, True):
         with VirtualDevice(load_platform("riscv32")) as device, pytest.MonkeyPatch.context() as to:
             to.setattr(execution, "SLICE", limit)
-            device.add_instructions("dsp", [DOT, MIX])
-            device.add_instructions("mac", [ADD, GET])
+            device.board.add_instructions("dsp", [DOT, MIX])
+            device.board.add_instructions("mac", [ADD, GET])
             if fast and not device.core.counter.state.registers:
                 pytest.skip("the emulator's register array is not found on this system")
             if not fast:
@@ -176,19 +176,19 @@ def test_equal_to_the_models(fast, steps, values, turns, limit):
             end = base + 4 * len(words)
             device.write(base, struct.pack(f"<{len(words)}I", *words))
             for name, value in zip(("t0", "a0", "a1", "t6"), values, strict=True):
-                device.write_register(name, value)
-            device.write_register("t2", turns)
-            device.write_register("pc", base)
+                device.core.write_register(name, value)
+            device.core.write_register("t2", turns)
+            device.core.write_register("pc", base)
             if stepping:
                 for _ in range(instructions):
                     device.step()
-                assert device.read_register("pc") == end
+                assert device.core.read_register("pc") == end
             else:
                 device.execute(base, end)
             assert (device.instructions, device.cycles) == (instructions, cycles)
-            used = {**device.instruction_uses("dsp"), **device.instruction_uses("mac")}
+            used = {**device.board.instruction_uses("dsp"), **device.board.instruction_uses("mac")}
             assert {name: count for name, count in used.items() if count} == uses
-            read = [device.read_register(name) for name in ("zero", "t0", "a0", "a1", "t6")]
+            read = [device.core.read_register(name) for name in ("zero", "t0", "a0", "a1", "t6")]
             assert read == list(registers.values())
 
 
@@ -202,7 +202,7 @@ def test_an_encoding_that_was_not_added_is_illegal(loaded):
 def test_only_on_riscv(program):
     made = program("cortex-m4", "start:\n nop\nend:\n b end")
     with pytest.raises(DeviceError, match="RISC-V"):
-        made.device.add_instructions("dsp", [DOT])
+        made.device.board.add_instructions("dsp", [DOT])
 
 
 def test_branch_targets_and_block_ends(loaded):
@@ -232,8 +232,8 @@ leaf:
     """)
     stop = made.run()
     # after: three times, at and again: twice in all
-    assert made.device.instruction_uses("dsp")["dot"] == 3 * 2 + 2 + 2
-    read = made.device.read_register
+    assert made.device.board.instruction_uses("dsp")["dot"] == 3 * 2 + 2 + 2
+    read = made.device.core.read_register
     assert [read(name) for name in ("s0", "a2", "a3", "a4", "a5")] == [5, 4, 4, 4, 4]
     assert stop.instructions == sum(
         b.instructions * b.count for b in made.device.core.counter.blocks()
@@ -244,12 +244,12 @@ def test_stopping_directly_after(loaded):
     """The program's end, and where the next block is not entered."""
     made = loaded("    li a1, 0x01010101\n dot a0, a1, a1\nmiddle:\n dot a0, a0, a1\nlast:\n nop")
     for _ in range(2):
-        made.device.write_register("a0", 0)
+        made.device.core.write_register("a0", 0)
         made.run(stop="middle")
-        assert made.device.read_register("a0") == 4
+        assert made.device.core.read_register("a0") == 4
         assert made.run("middle", "last").instructions == 1
-        assert made.device.read_register("a0") == 4
-    assert made.device.instruction_uses("dsp")["dot"] == 4
+        assert made.device.core.read_register("a0") == 4
+    assert made.device.board.instruction_uses("dsp")["dot"] == 4
 
 
 def test_at_the_end_of_memory(loaded):
@@ -257,12 +257,12 @@ def test_at_the_end_of_memory(loaded):
     made = loaded("nop")
     region = made.device.platform.flash
     made.device.write(region.end - 4, struct.pack("<I", DOT.encode(10, 11, 11)))
-    made.device.write_register("a1", 0x01010101)
+    made.device.core.write_register("a1", 0x01010101)
     with pytest.raises(DeviceFault) as caught:
         made.device.execute(region.end - 4, made.labels["end"])
     assert (caught.value.kind, caught.value.pc) == ("unmapped fetch", region.end)
-    assert made.device.read_register("a0") == 4
-    assert made.device.instruction_uses("dsp")["dot"] == 1
+    assert made.device.core.read_register("a0") == 4
+    assert made.device.board.instruction_uses("dsp")["dot"] == 1
 
 
 def test_a_fault_in_front_of_it(loaded):
@@ -275,9 +275,9 @@ bad:
     dot a0, a1, a1
     dot a0, a1, a1
     """)
-    made.device.write_register("a3", made.device.platform.ram.start)
+    made.device.core.write_register("a3", made.device.platform.ram.start)
     assert made.run().instructions == 5
-    made.device.write_register("a3", 0x70000000)
+    made.device.core.write_register("a3", 0x70000000)
     for _ in range(2):
         before = made.device.instructions, made.device.cycles
         with pytest.raises(DeviceFault) as caught:
@@ -285,7 +285,7 @@ bad:
         assert (caught.value.kind, caught.value.pc) == ("unmapped read", made.labels["bad"])
         assert made.device.instructions - before[0] == 2
         assert made.device.cycles - before[1] == DOT.cycles + 1
-    assert made.device.instruction_uses("dsp")["dot"] == 3 + 2
+    assert made.device.board.instruction_uses("dsp")["dot"] == 3 + 2
 
 
 def test_breakpoints(loaded):
@@ -302,50 +302,53 @@ after:
     """)
     device, labels = made.device, made.labels
     device.set_breakpoints([labels["here"], labels["after"]])
-    device.write_register("pc", labels["start"])
+    device.core.write_register("pc", labels["start"])
     a2 = 3
     for turn in range(3):
         device.run()
-        assert device.read_register("pc") == labels["here"]
-        assert device.instruction_uses("dsp") == {"dot": turn, "mix": turn}
+        assert device.core.read_register("pc") == labels["here"]
+        assert device.board.instruction_uses("dsp") == {"dot": turn, "mix": turn}
         device.run()
-        assert device.read_register("pc") == labels["after"]
-        assert device.read_register("a0") == _dot(0x01010101, a2)
-        assert device.instruction_uses("dsp") == {"dot": turn + 1, "mix": turn}
+        assert device.core.read_register("pc") == labels["after"]
+        assert device.core.read_register("a0") == _dot(0x01010101, a2)
+        assert device.board.instruction_uses("dsp") == {"dot": turn + 1, "mix": turn}
         a2 = MIX.compute(a2, _dot(0x01010101, a2))
     device.set_breakpoints([])
     device.step()
-    assert device.read_register("pc") == labels["after"] + 4
-    assert device.read_register("a2") == a2
+    assert device.core.read_register("pc") == labels["after"] + 4
+    assert device.core.read_register("a2") == a2
 
 
 def test_watched_store_in_front_of_it(loaded):
     made = loaded("store:\n sw a1, 0(a3)\n dot a0, a1, a1\n dot a0, a1, a1")
     device, ram = made.device, made.device.platform.ram.start + 0x2000
-    device.write_register("a3", ram)
+    device.core.write_register("a3", ram)
     made.run()
     device.set_watchpoints([Watch(ram, 4, False, True)])
-    device.write_register("pc", made.labels["start"])
+    device.core.write_register("pc", made.labels["start"])
     device.run(watch=True)
-    assert device.watch_hit is not None and device.read_register("pc") == made.labels["store"]
-    assert device.instruction_uses("dsp")["dot"] == 2
+    assert (
+        device.core.watchpoints.hit is not None
+        and device.core.read_register("pc") == made.labels["store"]
+    )
+    assert device.board.instruction_uses("dsp")["dot"] == 2
     device.set_breakpoints([made.labels["end"]])
     device.run()
-    assert device.instruction_uses("dsp")["dot"] == 4
+    assert device.board.instruction_uses("dsp")["dot"] == 4
 
 
 def test_state_is_one_units_and_reset_clears_it(loaded):
     made = loaded("add_ a0, a1, a2\n add_ a0, a1, a2\n get a3, zero, zero")
     device = made.device
     other = CustomInstruction("other", 7, 7, lambda a, b: 0, "++state->word[0]", opcode=0x7B)
-    device.add_instructions("third", [other])
+    device.board.add_instructions("third", [other])
     for total in (12, 24, 12):
         if total == 12:
             device.reset()
-        device.write_register("a1", 2)
-        device.write_register("a2", 3)
+        device.core.write_register("a1", 2)
+        device.core.write_register("a2", 3)
         made.run()
-        assert device.read_register("a3") == total == device.read_register("a0")
+        assert device.core.read_register("a3") == total == device.core.read_register("a0")
 
 
 def test_words_that_are_not_executed_stay(loaded):
@@ -362,8 +365,8 @@ over:
     data = made.labels["data"]
     made.run()
     word = DOT.encode(10, 11, 12).to_bytes(4, "little")
-    assert device.read_register("a0").to_bytes(4, "little") == word
-    assert device.bus.read(data, 4) == device.read(data, 4) == word
+    assert device.core.read_register("a0").to_bytes(4, "little") == word
+    assert device.board.bus.read(data, 4) == device.read(data, 4) == word
 
 
 def test_memory_shows_the_program(loaded):
@@ -381,19 +384,19 @@ def test_memory_shows_the_program(loaded):
 def test_code_that_is_written_over(loaded):
     made = loaded("    dot a0, a1, a1\nlast:\n nop")
     device, start = made.device, made.labels["start"]
-    device.write_register("a1", 0x01010101)
+    device.core.write_register("a1", 0x01010101)
     made.run()
     device.write(start, (0x00700513).to_bytes(4, "little"))  # li a0, 7
     made.run()
-    assert device.read_register("a0") == 7
+    assert device.core.read_register("a0") == 7
     device.write(start, MIX.encode(10, 11, 11).to_bytes(4, "little"))
     made.run()
-    assert device.read_register("a0") == MIX.compute(0x01010101, 0x01010101)
+    assert device.core.read_register("a0") == MIX.compute(0x01010101, 0x01010101)
     # half of an instruction that ran: rs2 becomes zero
     device.write(start + 2, MIX.encode(10, 11, 0).to_bytes(4, "little")[2:])
     made.run()
-    assert device.read_register("a0") == MIX.compute(0x01010101, 0)
-    assert device.instruction_uses("dsp") == {"dot": 1, "mix": 2}
+    assert device.core.read_register("a0") == MIX.compute(0x01010101, 0)
+    assert device.board.instruction_uses("dsp") == {"dot": 1, "mix": 2}
 
 
 def test_code_the_program_copies(loaded):
@@ -427,9 +430,9 @@ other:
     """)
     for turn in (1, 2):
         made.run()
-        assert made.device.read_register("s0") == 4
-        assert made.device.read_register("a0") == MIX.compute(0x01010101, 0x01010101)
-        assert made.device.instruction_uses("dsp") == {"dot": 2 * turn, "mix": turn}
+        assert made.device.core.read_register("s0") == 4
+        assert made.device.core.read_register("a0") == MIX.compute(0x01010101, 0x01010101)
+        assert made.device.board.instruction_uses("dsp") == {"dot": 2 * turn, "mix": turn}
 
 
 @pytest.mark.parametrize("offset", [-2, 2, 0])
@@ -437,14 +440,14 @@ def test_across_a_page(loaded, offset):
     """Half of it on the page before; unaligned; then written over with another."""
     device = loaded("nop").device
     base = device.platform.flash.start + 0x1000 + offset
-    device.write_register("a1", 0x01010101)
+    device.core.write_register("a1", 0x01010101)
     for first, second in ((DOT, MIX), (MIX, DOT)):
         words = first.encode(10, 11, 11), second.encode(12, 11, 11)
         device.write(base, struct.pack("<2I", *words))
         for _ in range(2):
             assert device.execute(base, base + 8).instructions == 2
             for name, one in (("a0", first), ("a2", second)):
-                assert device.read_register(name) == one.compute(0x01010101, 0x01010101)
+                assert device.core.read_register(name) == one.compute(0x01010101, 0x01010101)
         assert device.read(base, 8) == struct.pack("<2I", *words)
 
 
@@ -470,17 +473,17 @@ ahead:
     base = device.platform.ram.start + 0x3000
     device.write(base, code)
     entry, end = (base + made.labels[name] - made.labels["start"] for name in ("start", "end"))
-    device.write_register("a1", 0x01010101)
+    device.core.write_register("a1", 0x01010101)
     for word, result in (
         (DOT.encode(10, 11, 11), 4),
         (MIX.encode(10, 11, 11), MIX.compute(0x01010101, 0x01010101)),
         (0x00700513, 7),
         (DOT.encode(10, 11, 11), 4),
     ):
-        device.write_register("t1", word)
+        device.core.write_register("t1", word)
         assert device.execute(entry, end).instructions == 8
-        assert device.read_register("a0") == result
-    assert device.instruction_uses("dsp") == {"dot": 2, "mix": 1}
+        assert device.core.read_register("a0") == result
+    assert device.board.instruction_uses("dsp") == {"dot": 2, "mix": 1}
 
 
 def test_too_many_different_ones(loaded):
@@ -498,7 +501,7 @@ def test_removal(loaded):
     made = loaded("    dot a0, a1, a1\n add_ a0, a1, a1")
     device, start = made.device, made.labels["start"]
     made.run()
-    device.remove_instructions("dsp")
+    device.board.remove_instructions("dsp")
     assert device.read(start, 4) == DOT.encode(10, 11, 11).to_bytes(4, "little")
     before = device.instructions
     with pytest.raises(DeviceFault) as caught:
@@ -506,29 +509,29 @@ def test_removal(loaded):
     assert (caught.value.kind, caught.value.pc) == ("illegal instruction", start)
     assert f"0x{DOT.encode(10, 11, 11):x}" in str(caught.value)
     assert device.instructions == before
-    assert device.instruction_uses("mac")["add"] == 1
+    assert device.board.instruction_uses("mac")["add"] == 1
     slow = replace(DOT, cycles=40, native="a + b")
-    device.write_register("a1", 21)
-    device.add_instructions("again", [slow])
+    device.core.write_register("a1", 21)
+    device.board.add_instructions("again", [slow])
     stop = made.run()
     assert (stop.instructions, stop.cycles) == (2, 40 + ADD.cycles)
-    assert device.instruction_uses("again") == {"dot": 1}
-    assert device.instruction_uses("mac")["add"] == 2
+    assert device.board.instruction_uses("again") == {"dot": 1}
+    assert device.board.instruction_uses("mac")["add"] == 2
 
 
 def test_interrupts_between_them(program):
     """A timer interrupts a loop of custom instructions; the handler uses some, too."""
     made = program("riscv32", ASM + INTERRUPTED)
     device = made.device
-    device.add_instructions("dsp", [DOT, MIX])
-    device.add_instructions("mac", [ADD, GET])
+    device.board.add_instructions("dsp", [DOT, MIX])
+    device.board.add_instructions("mac", [ADD, GET])
     device.attach(Ticker(), 0x50000000, "ticker", 5)
     made.run()
-    read = device.read_register
+    read = device.core.read_register
     assert read("s1") >= 10
     assert read("a0") == 2000 * 6
-    assert device.instruction_uses("mac")["add"] == 2000 + read("s1")
-    assert device.instruction_uses("mac")["get"] == 1
+    assert device.board.instruction_uses("mac")["add"] == 2000 + read("s1")
+    assert device.board.instruction_uses("mac")["get"] == 1
 
 
 class Ticker(Peripheral):
@@ -596,13 +599,15 @@ def test_wrong_fields(changes, message):
 def test_what_cannot_be_added(loaded):
     device = loaded("nop").device
     with pytest.raises(DeviceError, match="already exists"):
-        device.add_instructions("dsp", [])
+        device.board.add_instructions("dsp", [])
     with pytest.raises(AcceleratorError, match="dot of dsp"):
-        device.add_instructions("new", [replace(DOT, name="same")])
+        device.board.add_instructions("new", [replace(DOT, name="same")])
     with pytest.raises(AcceleratorError, match="two instructions are called dot"):
-        device.add_instructions("new", [replace(DOT, funct3=3), replace(DOT, funct3=4)])
+        device.board.add_instructions("new", [replace(DOT, funct3=3), replace(DOT, funct3=4)])
     with pytest.raises(ToolchainError, match=r"custom instructions of new .*wrong:1.*nonsense"):
-        device.add_instructions("new", [replace(DOT, name="wrong", funct3=3, native="nonsense")])
-    for ask in (device.remove_instructions, device.instruction_uses):
+        device.board.add_instructions(
+            "new", [replace(DOT, name="wrong", funct3=3, native="nonsense")]
+        )
+    for ask in (device.board.remove_instructions, device.board.instruction_uses):
         with pytest.raises(DeviceError, match="dsp, mac"):
             ask("new")

@@ -40,11 +40,11 @@ def fault_of(loaded, **options):
 )
 def test_arm(program, instruction, address, kind):
     loaded = program("cortex-m4", ARM.format(instruction))
-    loaded.device.add_debug_info(str(loaded.elf))
+    loaded.device.board.names.symbols.add(str(loaded.elf))
     if address is None:
-        loaded.device.write_register("sp", 0x20000000)
+        loaded.device.core.write_register("sp", 0x20000000)
     else:
-        loaded.device.write_register("r1", address)
+        loaded.device.core.write_register("r1", address)
     fault = fault_of(loaded)
     assert fault.kind == kind
     expected = 0x1000 if kind == "unmapped fetch" else loaded.labels["bad"]
@@ -78,9 +78,9 @@ def test_arm(program, instruction, address, kind):
 def test_riscv(program, instruction, address, kind):
     loaded = program("riscv32", RISCV.format(instruction))
     if address is None:
-        loaded.device.write_register("sp", 0x80000000)
+        loaded.device.core.write_register("sp", 0x80000000)
     else:
-        loaded.device.write_register("a1", address)
+        loaded.device.core.write_register("a1", address)
     fault = fault_of(loaded)
     assert fault.kind == kind
     expected = 0x1000 if kind == "unmapped fetch" else loaded.labels["bad"]
@@ -170,7 +170,7 @@ def test_instructions_the_core_has(program, platform, halves):
     base, end = device.platform.flash.start, device.platform.flash.start + 2 * len(halves)
     device.write(base, struct.pack(f"<{len(halves)}H", *halves))
     if device.platform.core.architecture == "riscv":
-        device.write_register("a2", device.platform.ram.start)
+        device.core.write_register("a2", device.platform.ram.start)
     assert device.execute(base, end).instructions == 1
     device.close()
 
@@ -178,10 +178,10 @@ def test_instructions_the_core_has(program, platform, halves):
 @pytest.mark.parametrize("offset", [1, 2, 3])
 def test_unaligned_word_on_a_small_core(program, offset):
     loaded = program("cortex-m0plus", ARM.format("ldr r0, [r1]"))
-    loaded.device.write_register("r1", 0x20000000 + offset)
+    loaded.device.core.write_register("r1", 0x20000000 + offset)
     fault = fault_of(loaded)
     assert (fault.kind, fault.pc) == ("misaligned access", loaded.labels["bad"])
-    loaded.device.write_register("r1", 0x20000000)
+    loaded.device.core.write_register("r1", 0x20000000)
     loaded.run()
 
 
@@ -216,8 +216,8 @@ class Strict(Peripheral):
 def test_register_rules(program, instruction, offset, text):
     loaded = program("riscv32", RISCV.format(instruction))
     loaded.device.attach(Strict(), 0x50000000, "strict")
-    loaded.device.write_register("a0", 0xC)
-    loaded.device.write_register("a1", 0x50000000 + offset)
+    loaded.device.core.write_register("a0", 0xC)
+    loaded.device.core.write_register("a1", 0x50000000 + offset)
     fault = fault_of(loaded)
     assert fault.kind == "register access"
     assert fault.pc == loaded.labels["bad"]
@@ -229,9 +229,9 @@ def test_write_one_to_clear(program):
     loaded = program("riscv32", RISCV.format("sw a0, 0(a1)"))
     model = Strict()
     loaded.device.attach(model, 0x50000000, "strict")
-    loaded.device.write_register("a1", 0x50000008)
+    loaded.device.core.write_register("a1", 0x50000008)
     for value, register in ((1, 3), (0, 2), (2, 0)):
-        loaded.device.write_register("a0", value)
+        loaded.device.core.write_register("a0", value)
         loaded.run()
         assert model.values["CTRL"] == register
 
@@ -239,7 +239,7 @@ def test_write_one_to_clear(program):
 def test_a_broken_model_is_named(program):
     loaded = program("riscv32", RISCV.format("sw a0, 0(a1)"))
     loaded.device.attach(Strict(), 0x50000000, "strict")
-    loaded.device.write_register("a1", 0x5000000C)
+    loaded.device.core.write_register("a1", 0x5000000C)
     with pytest.raises(AcceleratorError, match=r"strict.*ZeroDivisionError.*0x5000000c"):
         loaded.run()
 
@@ -247,7 +247,7 @@ def test_a_broken_model_is_named(program):
 def test_a_device_goes_on_after_a_fault(program):
     loaded = program("riscv32", RISCV.format("lw a0, 0(a1)"))
     fault_of(loaded)
-    loaded.device.write_register("a1", 0x80000000)
+    loaded.device.core.write_register("a1", 0x80000000)
     assert loaded.run().instructions == 3
 
 
@@ -260,14 +260,14 @@ def test_debugger_access():
         with pytest.raises(DeviceError, match="outside the memory map"):
             device.write(0x1000, b"x")
         with pytest.raises(DeviceError, match="no register 'r99'"):
-            device.read_register("r99")
+            device.core.read_register("r99")
     with pytest.raises(DeviceError, match="closed"):
         device.execute(0, 2)
 
 
 def test_bus_masters_are_named():
     with VirtualDevice(load_platform("cortex-m4")) as device:
-        bus = device.bus.for_master("dma")
+        bus = device.board.bus.for_master("dma")
         bus.write(0x20000000, b"\1\2\3")
         assert device.read(0x20000000, 3) == b"\1\2\3" == bus.read(0x20000000, 3)
         view = bus.view(0x20000000, 3)
@@ -291,7 +291,7 @@ def test_addresses_cannot_be_taken_twice():
             device.attach(Strict(), 0x60000000, "one")
         with pytest.raises(PlatformError, match="overlaps memory ram"):
             device.attach(Strict(), 0x20000000, "three")
-        device.detach("one")
+        device.board.detach("one")
         device.attach(Strict(), 0x50000800, "two")
 
 
@@ -303,8 +303,8 @@ def test_uart(program):
     uart.feed(b"x")
     loaded.run()
     assert uart.text == "H"
-    assert loaded.device.read_register("a2") == 3
-    assert loaded.device.read_register("a3") == ord("x")
+    assert loaded.device.core.read_register("a2") == 3
+    assert loaded.device.core.read_register("a3") == ord("x")
     loaded.device.reset()
     assert uart.text == ""
 

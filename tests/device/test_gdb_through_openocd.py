@@ -87,7 +87,7 @@ def test_registers(through: GdbBoard) -> None:
         device.write_register(name, value)
     read = device.registers()
     device.close()
-    assert read.keys() == core.registers().keys()
+    assert read.keys() == core.core.registers().keys()
     assert {name: read[name] for name in expected} == expected
 
 

@@ -136,8 +136,8 @@ def outcome(device: VirtualDevice, code: bytes, values: list[int]) -> tuple[Any,
     device.write(SCRATCH, bytes(256))
     device.write(CONSTANTS, bytes(range(0, 256, 2)))
     for number, value in enumerate([*values, SCRATCH, NOWHERE, CONSTANTS]):
-        device.write_register(f"r{number}", value)
-    device.write_register("xpsr", 1 << 24)
+        device.core.write_register(f"r{number}", value)
+    device.core.write_register("xpsr", 1 << 24)
     before = device.core.totals
     fault: tuple[Any, ...] = ()
     try:
@@ -147,7 +147,7 @@ def outcome(device: VirtualDevice, code: bytes, values: list[int]) -> tuple[Any,
     after = device.core.totals
     return (
         fault,
-        {name: device.read_register(name) for name in REGISTERS},
+        {name: device.core.read_register(name) for name in REGISTERS},
         device.read(SCRATCH, 256),
         after.instructions - before.instructions,
         after.cycles - before.cycles,
@@ -193,15 +193,15 @@ def test_watchpoints_see_accesses_to_pages_in_turn(pair) -> None:
         outcome(device, code, [0] * 8)
         device.reset()
         for number, value in ((8, SCRATCH), (10, CONSTANTS)):
-            device.write_register(f"r{number}", value)
-        device.write_register("pc", FLASH)
+            device.core.write_register(f"r{number}", value)
+        device.core.write_register("pc", FLASH)
         stops = []
         for watched in (False, True, False, True):
             device.set_watchpoints([Watch(SCRATCH, 4, False, True)] if watched else [])
             device.set_breakpoints([FLASH + 8])
             for _ in range(20):
                 device.run()
-                stops.append((device.read_register("pc"), device.read(SCRATCH, 4)))
+                stops.append((device.core.read_register("pc"), device.read(SCRATCH, 4)))
         device.set_watchpoints([])
         device.set_breakpoints([])
         seen.append(stops)
@@ -265,14 +265,14 @@ def test_faults_inside_blocks_on_riscv(riscv_pair, code: bytes) -> None:
         device.write(flash, code + bytes(4))
         device.write(scratch, bytes(64))
         for number, value in enumerate((1, 2, 3, 4, scratch, NOWHERE)):
-            device.write_register(f"a{number}", value)
+            device.core.write_register(f"a{number}", value)
         before, fault = device.core.totals, None
         try:
             device.execute(flash, flash + len(code))
         except DeviceFault as error:
             fault = (error.kind, error.pc, error.address)
         after = device.core.totals
-        registers = [device.read_register(f"a{number}") for number in range(6)]
+        registers = [device.core.read_register(f"a{number}") for number in range(6)]
         cost = (after.instructions - before.instructions, after.cycles - before.cycles)
         seen.append((fault, registers, device.read(scratch, 64), cost))
     assert seen[0] == seen[1]

@@ -125,9 +125,9 @@ loop:
 """),
     )
     attach(loaded)
-    sp = loaded.device.read_register("sp")
+    sp = loaded.device.core.read_register("sp")
     stop = loaded.run()
-    read = loaded.device.read_register
+    read = loaded.device.core.read_register
     assert read("r7") == 1
     assert [read(f"r{n}") for n in (1, 2, 3)] == [11, 22, 33]
     assert read("sp") == sp and read("xpsr") & 0x1FF == 0
@@ -148,7 +148,7 @@ loop:
     loaded = program("riscv32", RISCV.replace("@body", body))
     attach(loaded)
     stop = loaded.run()
-    read = loaded.device.read_register
+    read = loaded.device.core.read_register
     assert (read("s1"), read("s2")) == (1, 0x8000000B)
     assert loaded.labels["loop"] <= read("s3") < loaded.labels["end"]
     assert 500 < stop.cycles < 700
@@ -167,7 +167,7 @@ def test_sleeping_is_skipped(program, platform, cycles):
     stop = loaded.run()
     assert stop.instructions < 30
     assert cycles < stop.cycles < cycles + 150
-    assert loaded.device.read_register("s1" if platform == "riscv32" else "r7") == 1
+    assert loaded.device.core.read_register("s1" if platform == "riscv32" else "r7") == 1
 
 
 @pytest.mark.parametrize("platform", ["cortex-m4", "riscv32"])
@@ -194,8 +194,8 @@ def test_primask_keeps_it_out_and_wfi_wakes_all_the_same(program, platform):
     loaded = program(platform, arm(body))
     attach(loaded)
     loaded.run()
-    assert loaded.device.read_register("r5") == 0
-    assert loaded.device.read_register("r7") == 1
+    assert loaded.device.core.read_register("r5") == 0
+    assert loaded.device.core.read_register("r7") == 1
 
 
 def test_mstatus_keeps_it_out(program):
@@ -213,7 +213,7 @@ def test_mstatus_keeps_it_out(program):
     loaded = program("riscv32", RISCV.replace("@body", body))
     attach(loaded)
     loaded.run()
-    read = loaded.device.read_register
+    read = loaded.device.core.read_register
     assert (read("a0"), read("s1"), read("a1"), read("a2")) == (0, 1, 0x800, 0)
 
 
@@ -297,7 +297,7 @@ loop:
     from unicorn import arm_const
 
     loaded.run()
-    engine = loaded.device.engine
+    engine = loaded.device.core.engine
     assert engine.reg_read(arm_const.UC_ARM_REG_S0) == 0x3FC00000
     assert engine.reg_read(arm_const.UC_ARM_REG_S15) == 0x40200000
     assert engine.reg_read(arm_const.UC_ARM_REG_S1) >> 31 == 0
@@ -329,7 +329,7 @@ tick:
 """
     loaded = program("cortex-m0plus", text)
     stop = loaded.run()
-    assert loaded.device.read_register("r7") == 5
+    assert loaded.device.core.read_register("r7") == 5
     assert 5000 <= stop.cycles < 5100
 
 
@@ -370,7 +370,7 @@ def test_a_job_moves_the_cores_own_counter_by_its_cycles(program, platform, mode
             registers = "r2", "r3"
         attach(loaded)
         loaded.run()
-        before, after = (loaded.device.read_register(name) for name in registers)
+        before, after = (loaded.device.core.read_register(name) for name in registers)
         taken.append(after - before - cycles)
     assert len(set(taken)) == 1, taken
     assert 0 <= taken[0] < 40

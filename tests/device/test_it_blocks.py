@@ -166,8 +166,8 @@ def test_an_access_of_a_peripheral_in_an_it_block(
     loaded.device.attach(device, 0x60000000, "log")
     loaded.run()
     assert device.log == log * 2
-    assert loaded.device.read_register("r5") == r5
-    assert loaded.device.read_register("r3") == r5 + 1
+    assert loaded.device.core.read_register("r5") == r5
+    assert loaded.device.core.read_register("r3") == r5 + 1
 
 
 @pytest.mark.parametrize("inlining", [True, False])
@@ -190,9 +190,9 @@ def test_a_program_after_a_fault_in_an_it_block(
     for _ in range(2):
         with pytest.raises(DeviceFault, match="unmapped"):
             loaded.run()
-        loaded.device.write_register("r2", 0)
+        loaded.device.core.write_register("r2", 0)
         loaded.run("other", "past")
-        assert loaded.device.read_register("r2") == 7
+        assert loaded.device.core.read_register("r2") == 7
 
 
 @pytest.mark.parametrize("inlining", [True, False])
@@ -213,10 +213,10 @@ def test_a_watched_access_in_an_it_block(
     device = loaded.device
     device.set_watchpoints([Watch(0x20002000, 4, True, True)])
     device.set_breakpoints([loaded.labels["end"] & ~1])
-    device.write_register("pc", loaded.labels["start"])
+    device.core.write_register("pc", loaded.labels["start"])
     device.run()
-    assert device.read_register("pc") & ~1 == loaded.labels["bad"] & ~1
-    assert (device.read_register("r1"), device.read_register("r2")) == (3, 0)
+    assert device.core.read_register("pc") & ~1 == loaded.labels["bad"] & ~1
+    assert (device.core.read_register("r1"), device.core.read_register("r2")) == (3, 0)
     device.run()
-    assert device.read_register("pc") & ~1 == loaded.labels["end"] & ~1
-    assert device.read_register("r2") == 2
+    assert device.core.read_register("pc") & ~1 == loaded.labels["end"] & ~1
+    assert device.core.read_register("r2") == 2

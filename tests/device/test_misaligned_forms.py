@@ -54,9 +54,9 @@ def stepped(name: str, loaded: Loaded, at: int, turn: int) -> int:
         start = device.platform.flash.start
         device.write(start, loaded.device.read(start, 0x400))
         write_pointers(device, device.platform.ram.start)
-        device.write_register("pc", loaded.labels["start"])
+        device.core.write_register("pc", loaded.labels["start"])
         for count in range(10_000):
-            if device.read_register("pc") & ~1 == at:
+            if device.core.read_register("pc") & ~1 == at:
                 if not turn:
                     return count
                 turn -= 1
@@ -119,5 +119,5 @@ def test_doubles_need_the_alignment_of_words(program, instruction):
     """On a page that is met for the first time, too, which the emulator does byte by byte."""
     loaded = program("cortex-m4", f"start:\n{instruction}\n{instruction}\nend: nop\n")
     for place in (0x20000F9C, 0x20000FA0):
-        loaded.device.write_register("sp", place)
+        loaded.device.core.write_register("sp", place)
         assert loaded.run().instructions == 2

@@ -79,14 +79,14 @@ def test_memory(cortex_m: Board, size: int) -> None:
 def test_registers(request: pytest.FixtureRequest, name: str) -> None:
     board = board_of(request, name)
     device = board.device()
-    for number, register in enumerate(board.core.registers()):
+    for number, register in enumerate(board.core.core.registers()):
         if register not in ("pc", "xpsr", "zero"):
             device.write_register(register, 0x20000000 + 0x100 * number)
     read = device.registers()
     device.write_register("pc", device.platform.ram.start)
     assert device.read_register("pc") == device.platform.ram.start
     device.close()
-    assert read.keys() == board.core.registers().keys()
+    assert read.keys() == board.core.core.registers().keys()
     for number, register in enumerate(read):
         if register not in ("pc", "xpsr", "zero"):
             assert read[register] == 0x20000000 + 0x100 * number, register

@@ -85,7 +85,7 @@ def test_a_post_from_a_thread_arrives(program: Make, platform: str, waiting: str
         timer.start()
         loaded.run(timeout=60)
         timer.join()
-    assert loaded.device.read_register(register) == 1234
+    assert loaded.device.core.read_register(register) == 1234
     assert threads == [threading.get_ident()], "it ran in another thread"
 
 
@@ -145,7 +145,7 @@ def test_a_debuggers_run_waits_and_sleeps_on_after_a_request(program: Make) -> N
     text, wfi, register = BODIES["riscv32"]
     loaded = program("riscv32", text.replace("@body", wfi))
     inbox, device = attach(loaded), loaded.device
-    device.write_register("pc", loaded.labels["start"])
+    device.core.write_register("pc", loaded.labels["start"])
     device.set_breakpoints([loaded.labels["end"]])
 
     def halted(resumed: bool) -> bool:
@@ -160,12 +160,12 @@ def test_a_debuggers_run_waits_and_sleeps_on_after_a_request(program: Make) -> N
         return ended == [False]
 
     assert halted(resumed=True)
-    pc, count = device.read_register("pc"), device.instructions
+    pc, count = device.core.read_register("pc"), device.instructions
     assert pc == loaded.labels["end"] - 2, "it is asleep at the wfi, which has retired"
     assert halted(resumed=False)
-    assert (device.read_register("pc"), device.instructions) == (pc, count), "it woke up"
+    assert (device.core.read_register("pc"), device.instructions) == (pc, count), "it woke up"
     inbox.receive(77)
-    assert device.run(resumed=False) and device.read_register(register) == 77
+    assert device.run(resumed=False) and device.core.read_register(register) == 77
 
 
 class Clocked(Peripheral):
@@ -205,7 +205,7 @@ def test_a_clocked_model_is_advanced_while_the_core_sleeps(program: Make) -> Non
     model = Clocked()
     loaded.device.attach(model, BASE, "clocked", LINE)
     stop = loaded.run()
-    assert loaded.device.read_register("a0") == 500
+    assert loaded.device.core.read_register("a0") == 500
     assert model.started is not None
     assert model.seen == [model.started + 10 * n for n in range(501)]
     assert stop.cycles is not None and 5000 < stop.cycles < 5050
@@ -217,5 +217,5 @@ def test_a_clocked_model_catches_up_before_it_is_read(program: Make) -> None:
     model = Clocked()
     loaded.device.attach(model, BASE, "clocked", LINE)
     loaded.run()
-    assert loaded.device.read_register("a0") == 9
+    assert loaded.device.core.read_register("a0") == 9
     assert 90 <= model.seen[-1] - model.seen[0] < 100

@@ -294,7 +294,7 @@ def test_time_is_virtual_and_a_call_is_one_instruction(calls: Loaded) -> None:
     device.board.set_semihosting(Semihosting(epoch=1000.0))
     start = device.cycles
     first = calls.run()
-    assert device.read_register(FREQUENCY[name]) == device.platform.clock_hz
+    assert device.core.read_register(FREQUENCY[name]) == device.platform.clock_hz
     place = int(_ram(name), 0) << 8
     before, after = struct.unpack("<2Q", device.read(place, 16))
     assert 0 < before < after < device.cycles - start
@@ -329,7 +329,7 @@ def test_exit_gives_status_reason_and_place(calls: Loaded) -> None:
     calls.device.board.set_semihosting(Semihosting(Collected(b"x")))
     with pytest.raises(ProgramExit, match=r"status 1 \(internal error\) at pc 0x") as caught:
         calls.run("end", "soft")
-    assert calls.device.read_register(TYPED[calls.device.platform.name]) == ord("x")
+    assert calls.device.core.read_register(TYPED[calls.device.platform.name]) == ord("x")
     assert caught.value.pc is not None and calls.labels["end"] & ~1 < caught.value.pc
 
 

@@ -184,17 +184,17 @@ class Rig:
         special = FLOATS[device.platform.core.architecture]
         return {
             "pc": self.pc,
-            "memory": [memory.content.tobytes() for memory in device.memories],
-            "registers": device.registers(),
-            "special": [device.engine.reg_read(getattr(constants, name)) for name in special],
+            "memory": [memory.content.tobytes() for memory in device.board.memories],
+            "registers": device.core.registers(),
+            "special": [device.core.engine.reg_read(getattr(constants, name)) for name in special],
             "totals": (device.instructions, device.cycles, device.clock.skipped),
-            "phases": device.phase_counts(),
+            "phases": device.counts.phases().counts(),
             "phase": device.clock.phase(),
             "next": device.clock.next_event,
             "values": {name: dict(model.values) for name, (_, model) in device.peripherals.items()},
             "jobs": [(job.start, job.end, job.waited) for job in self.unit.jobs],
-            "uses": device.instruction_uses("mix") if not device.core.thumb else {},
-            "csr": [device.counter_csrs.read(number) for number in (0xB00, 0xB02, 0x344)],
+            "uses": device.board.instruction_uses("mix") if not device.core.thumb else {},
+            "csr": [device.core.csrs.read(number) for number in (0xB00, 0xB02, 0x344)],
         }
 
 
@@ -205,8 +205,8 @@ def rig(platform: str) -> Rig:
     unit = Filler()
     loaded.device.attach(unit, BASE, "filler", LINE)
     if platform == "riscv32":
-        loaded.device.add_instructions("mix", [MIX])
-    loaded.device.set_phases([(loaded.labels["work"], 1), (loaded.labels["job"], 2)])
+        loaded.device.board.add_instructions("mix", [MIX])
+    loaded.device.counts.set_phases([(loaded.labels["work"], 1), (loaded.labels["job"], 2)])
     return Rig(loaded, unit, loaded.labels["start"])
 
 
@@ -228,13 +228,13 @@ def test_going_on_from_a_state_is_repeatable(
     one.device.reset()
     one.pc = one.loaded.labels["start"]
     one.advance(first)
-    state, pc = one.device.save_state(), one.pc
+    state, pc = one.device.board.save_state(), one.pc
     at_save = one.seen()
     one.advance(second)
     expected = one.seen()
     one.advance(between)
     for _ in range(2):
-        one.device.load_state(state)
+        one.device.board.load_state(state)
         one.pc = pc
         assert one.seen() == at_save
         one.advance(second)
@@ -250,9 +250,9 @@ def test_a_state_holds_a_job_under_way(platform: str) -> None:
     one.pc = one.loaded.labels["start"]
     while not one.unit.get("STATUS", "BUSY"):
         one.advance(1)
-    state, pc = one.device.save_state(), one.pc
+    state, pc = one.device.board.save_state(), one.pc
     for _ in range(3):
-        one.device.load_state(state)
+        one.device.board.load_state(state)
         one.pc = pc
         assert one.unit.get("STATUS", "BUSY") == 1 and one.unit.jobs == []
         while one.pc != one.loaded.labels["end"]:
@@ -264,14 +264,14 @@ def test_code_that_was_overwritten_after_saving_runs_as_saved() -> None:
     loaded = load("riscv32", "start:\n li a0, 1\nend:\n j end\nother:\n li a0, 2\n")
     start, device = loaded.labels["start"], loaded.device
     with device:  # a trace goes on after a load, so that it does not add up to the totals
-        state, code = device.save_state(), device.read(start, 2)
+        state, code = device.board.save_state(), device.read(start, 2)
         device.write(start, device.read(loaded.labels["other"], 2))
         loaded.run()
-        assert device.read_register("a0") == 2
-        device.load_state(state)
+        assert device.core.read_register("a0") == 2
+        device.board.load_state(state)
         assert device.read(start, 2) == code
         loaded.run()
-        assert device.read_register("a0") == 1
+        assert device.core.read_register("a0") == 1
 
 
 class Odd(Peripheral):
@@ -284,23 +284,23 @@ class Odd(Peripheral):
 
 def test_states_that_cannot_be_saved_or_loaded() -> None:
     with VirtualDevice(load_platform("riscv32")) as device:
-        state = device.save_state()
+        state = device.board.save_state()
         device.attach(Filler(), BASE, "filler")
         with pytest.raises(DeviceError, match=r"saved with the peripherals uart0, now .* filler"):
-            device.load_state(state)
-        device.detach("filler")
-        device.add_instructions("mix", [MIX])
+            device.board.load_state(state)
+        device.board.detach("filler")
+        device.board.add_instructions("mix", [MIX])
         with pytest.raises(DeviceError, match=r"saved with the units none .* mix"):
-            device.load_state(state)
-        device.remove_instructions("mix")
-        device.load_state(state)
+            device.board.load_state(state)
+        device.board.remove_instructions("mix")
+        device.board.load_state(state)
         with pytest.raises(DeviceError, match="state was not saved by a virtual device"):
-            device.load_state({})
+            device.board.load_state({})
         device.attach(Odd(), BASE, "odd")
         with pytest.raises(AcceleratorError, match="odd: its state cannot be copied"):
-            device.save_state()
+            device.board.save_state()
     with pytest.raises(DeviceError, match="closed"):
-        device.save_state()
+        device.board.save_state()
 
 
 class Linked(Peripheral):
@@ -324,11 +324,11 @@ def test_a_models_references_stay_and_its_data_is_copied() -> None:
         device.attach(model, BASE, "linked")
         event = device.clock.at(100, lambda: None)
         model.history.append(1)
-        state = device.save_state()
+        state = device.board.save_state()
         model.history.append(2)
         model.extra = event  # type: ignore[attr-defined]
         event.cancel()
-        device.load_state(state)
+        device.board.load_state(state)
         assert model.history == [1] and not hasattr(model, "extra")
         assert model.me == [model] and model.clock is device.clock
         model.on_change(5)

@@ -61,11 +61,11 @@ steps = st.lists(
 def test_memory_is_as_it_was_saved(platform: str, steps: Steps) -> None:
     kernel, tensor = rig(platform)
     session, device = kernel.session, kernel.session.device
-    held = device.bus.view(tensor.address, 4096)  # type: ignore[attr-defined]
+    held = device.board.bus.view(tensor.address, 4096)  # type: ignore[attr-defined]
     saved = []
 
     def save() -> None:
-        memory = [one.content.copy() for one in device.memories]  # type: ignore[attr-defined]
+        memory = [one.content.copy() for one in device.board.memories]  # type: ignore[attr-defined]
         saved.append((session.snapshot(), memory, kernel(tensor, 1, 0), kernel.latest))
 
     save()
@@ -76,7 +76,7 @@ def test_memory_is_as_it_was_saved(platform: str, steps: Steps) -> None:
         elif kind == "host":
             session.write(address, bytes([offset % 251, 7]))
         elif kind == "master":
-            device.bus.write(address, b"master")  # type: ignore[attr-defined]
+            device.board.bus.write(address, b"master")  # type: ignore[attr-defined]
         elif kind == "held":
             held[offset] += 1
         elif kind == "save":
@@ -84,7 +84,7 @@ def test_memory_is_as_it_was_saved(platform: str, steps: Steps) -> None:
         else:
             snapshot, memory, result, cost = saved[page % len(saved)]
             session.restore(snapshot)
-            for one, before in zip(device.memories, memory, strict=True):  # type: ignore[attr-defined]
+            for one, before in zip(device.board.memories, memory, strict=True):  # type: ignore[attr-defined]
                 assert np.array_equal(one.content, before)
             assert kernel(tensor, 1, 0) == result
             assert kernel.latest == cost

@@ -11,8 +11,8 @@ RAM, STACK = 0x80000000, 4096
 @pytest.mark.parametrize("sp", [RAM + STACK, RAM + STACK // 2, RAM + 512])
 def test_a_wild_pointer_below_the_ram(program, below, sp):
     loaded = program("riscv32", RISCV.format("sw a0, 0(a1)"))
-    loaded.device.write_register("a1", RAM - below)
-    loaded.device.write_register("sp", sp)
+    loaded.device.core.write_register("a1", RAM - below)
+    loaded.device.core.write_register("sp", sp)
     fault = fault_of(loaded)
     assert fault.kind == "unmapped write"
     assert f"{below} bytes below" in str(fault)
@@ -22,5 +22,5 @@ def test_a_wild_pointer_below_the_ram(program, below, sp):
 @pytest.mark.parametrize("sp", [RAM - 4096, RAM - 16])
 def test_a_stack_that_ran_over(program, instruction, sp):
     loaded = program("riscv32", RISCV.format(instruction))
-    loaded.device.write_register("sp", sp)
+    loaded.device.core.write_register("sp", sp)
     assert fault_of(loaded).kind == "stack overflow"

@@ -74,12 +74,12 @@ def test_a_run_ends_after_any_instruction(
         with _loaded(platform, start, parts, ends[before + 1]) as device:
             stop = device.execute(start, end)
             assert (stop.pc, stop.instructions) == (end, count)
-            found = device.registers() | {"pc": end}
+            found = device.core.registers() | {"pc": end}
         with _loaded(platform, start, parts, ends[before + 1]) as device:
-            device.write_register("pc", start | device.core.thumb)
+            device.core.write_register("pc", start | device.core.thumb)
             for _ in range(count):
                 device.step()
-            assert found == device.registers() | {"pc": device.read_register("pc") & ~1}
+            assert found == device.core.registers() | {"pc": device.core.read_register("pc") & ~1}
             assert device.instructions == count
 
 
@@ -87,7 +87,7 @@ def _loaded(platform: str, start: int, parts: list[bytes], returns_to: int) -> V
     device = VirtualDevice(load_platform(platform))
     device.write(start, b"".join(parts))
     if platform == "riscv32":
-        device.engine.reg_write(UC_RISCV_REG_MEPC, returns_to)
+        device.core.engine.reg_write(UC_RISCV_REG_MEPC, returns_to)
     return device
 
 
@@ -95,7 +95,7 @@ def test_a_step_over_a_jump_to_an_even_address(program: Callable[..., Loaded]) -
     """Armv7-M has no Arm state: the fault comes with the next step, as it does in a run."""
     loaded = program("cortex-m4", "start: ldr r0, =0x08000100\n bx r0\nend: b end\n.ltorg")
     device = loaded.device
-    device.write_register("pc", loaded.labels["start"])
+    device.core.write_register("pc", loaded.labels["start"])
     for _ in range(2):
         device.step()
     with pytest.raises(DeviceFault, match="illegal instruction") as caught:
@@ -109,7 +109,7 @@ def test_a_step_past_the_end_of_memory(name: str) -> None:
     with VirtualDevice(load_platform(name)) as device:
         end, thumb = device.platform.flash.end, device.core.thumb
         device.write(end - 4, bytes.fromhex("00bf00bf" if thumb else "01000100"))
-        device.write_register("pc", (end - 2) | thumb)
+        device.core.write_register("pc", (end - 2) | thumb)
         with pytest.raises(DeviceFault, match="unmapped fetch") as caught:
             for _ in range(2):
                 device.step()

@@ -51,7 +51,7 @@ def test_address_size_value_and_instruction(session):
     assert [int(s["value"]) for s in stores[::3]] == [(i + 250) % 256 for i in range(8)]
     assert {(int(s["size"]), int(s["value"])) for s in stores[1::3]} == {(2, 0xFFFE)}
     assert [int(s["value"]) for s in stores[2::3]] == [-i % 2**32 for i in range(8)]
-    lines = [session.device.board.symbols.locate(int(s["pc"]))[1] for s in stores]
+    lines = [session.device.board.names.symbols.locate(int(s["pc"]))[1] for s in stores]
     assert lines == ["module.c:6", "module.c:7", "module.c:8"] * 8
     walk(p, 8)
     assert log.count == 24  # it was left

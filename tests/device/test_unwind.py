@@ -171,8 +171,8 @@ def test_assembly_without_frame_rules(platform: str, program: Callable[..., Load
     architecture = load_platform(platform).core.architecture
     marked = re.sub(r"(\w+):", r".type \1, %function\n\1:", ASSEMBLY[architecture])
     loaded = program(platform, f".global end\nstart: {marked}")
-    loaded.device.add_debug_info(str(loaded.elf))
-    loaded.device.write_register("sp", load_platform(platform).ram.start + 0x1000)
+    loaded.device.board.names.symbols.add(str(loaded.elf))
+    loaded.device.core.write_register("sp", load_platform(platform).ram.start + 0x1000)
     with pytest.raises(DeviceFault) as caught:
         loaded.run()
     names = [frame.partition(" ")[0] for frame in caught.value.call_stack]

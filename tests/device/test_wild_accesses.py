@@ -187,8 +187,8 @@ def runs_wild(machine: Machine, draw: random.Random) -> None:
         with VirtualDevice(platform) as device:
             device.write(start, code)
             thumb = 0 if wild.size else device.core.thumb
-            device.write_register(machine.wild, address - 4 * rounds | thumb)
-            device.write_register(machine.good, ram.start + 0x8000)
+            device.core.write_register(machine.wild, address - 4 * rounds | thumb)
+            device.core.write_register(machine.good, ram.start + 0x8000)
             with pytest.raises(DeviceFault) as caught:
                 run(device, start, start + len(code))
             fault = caught.value
@@ -204,6 +204,6 @@ def _run(device: VirtualDevice, start: int, end: int) -> None:
 
 
 def _step(device: VirtualDevice, start: int, end: int) -> None:
-    device.write_register("pc", start | device.core.thumb)
+    device.core.write_register("pc", start | device.core.thumb)
     while True:
         device.step()

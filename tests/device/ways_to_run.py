@@ -61,10 +61,10 @@ def run_to(device: VirtualDevice, program: Program, stop: int) -> Outcome:
         pc = start
         while pc != end:
             pc = device.execute(pc, stop).pc
-            device.write_register("pc", pc | device.core.thumb)
+            device.core.write_register("pc", pc | device.core.thumb)
             if pc != end:
                 device.step()
-                pc = device.read_register("pc") & ~1
+                pc = device.core.read_register("pc") & ~1
 
     return _outcome(device, work)
 
@@ -72,11 +72,11 @@ def run_to(device: VirtualDevice, program: Program, stop: int) -> Outcome:
 def run_to_breakpoint(device: VirtualDevice, program: Program, at: int) -> Outcome:
     """With breakpoints ``at`` an address and after the program."""
     start, end = _load(device, program)
-    device.write_register("pc", start | device.core.thumb)
+    device.core.write_register("pc", start | device.core.thumb)
     device.set_breakpoints([at, end])
 
     def work() -> None:
-        while device.read_register("pc") & ~1 != end:
+        while device.core.read_register("pc") & ~1 != end:
             device.run()
 
     try:
@@ -88,11 +88,11 @@ def run_to_breakpoint(device: VirtualDevice, program: Program, at: int) -> Outco
 def step(device: VirtualDevice, program: Program) -> Outcome:
     """Instruction by instruction."""
     start, end = _load(device, program)
-    device.write_register("pc", start | device.core.thumb)
+    device.core.write_register("pc", start | device.core.thumb)
 
     def work() -> None:
         for _ in range(_STEPS):
-            if device.read_register("pc") & ~1 == end:
+            if device.core.read_register("pc") & ~1 == end:
                 return
             device.step()
 
@@ -118,9 +118,9 @@ def _load(device: VirtualDevice, program: Program) -> tuple[int, int]:
     for address, size in windows(device.platform):
         device.write(address, bytes((address + n) * 7 & 0xFF for n in range(size)))
     for name, value in program.registers.items():
-        device.write_register(name, value)
+        device.core.write_register(name, value)
     for number in _floats(device):
-        device.engine.reg_write(number, number)
+        device.core.engine.reg_write(number, number)
     return start, start + len(program.code)
 
 
@@ -145,8 +145,10 @@ def _outcome(device: VirtualDevice, work: Callable[[], object]) -> Outcome:
 
 def _registers(device: VirtualDevice) -> dict[str, int]:
     """All but the pc, which a debugger alone sets."""
-    found = {name: value for name, value in device.registers().items() if name != "pc"}
-    return found | {f"s{n}": device.engine.reg_read(id) for n, id in enumerate(_floats(device))}
+    found = {name: value for name, value in device.core.registers().items() if name != "pc"}
+    return found | {
+        f"s{n}": device.core.engine.reg_read(id) for n, id in enumerate(_floats(device))
+    }
 
 
 def _floats(device: VirtualDevice) -> Sequence[int]:

@@ -66,7 +66,7 @@ def test_an_observer_is_told_until_it_is_closed(platform: str) -> None:
         poke = session.load_c(KERNEL)["poke"]
         placed = session.place((21).to_bytes(4, "little"))
         log = Log()
-        with device.bus.observe(log):
+        with device.board.bus.observe(log):
             assert poke(placed.address).result() == placed.address
         assert log.seen == [
             ("load", "doubler", placed.address, 4),
@@ -77,5 +77,5 @@ def test_an_observer_is_told_until_it_is_closed(platform: str) -> None:
             ("access", "core", 0, placed.address, False),
         ]
         assert poke(placed.address).result() == placed.address
-        assert len(log.seen) == 6 and device.bus.observers == []
+        assert len(log.seen) == 6 and device.board.bus.observers == []
         assert session.read(placed.address, 4) == (84).to_bytes(4, "little")

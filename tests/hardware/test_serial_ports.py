@@ -240,10 +240,10 @@ def test_ns16550_interrupts(wire) -> None:
 def test_reset_and_snapshots(wire, make: type[SerialPort]) -> None:
     one = wire(make())
     one.port.feed(b"abc")
-    before = one.device.save_state()
+    before = one.device.board.save_state()
     one.port.transmit(65)
     one.port.feed(b"d")
-    one.device.load_state(before)
+    one.device.board.load_state(before)
     assert one.port.text == ""
     one.device.reset()
     assert not one.port.received and not one.port.interrupt.level

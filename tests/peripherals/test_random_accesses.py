@@ -91,9 +91,9 @@ def test_a_snapshot_and_a_reset_go_back(
 ) -> None:
     start(device)
     first = play(device, before)
-    state = device.save_state()
+    state = device.board.save_state()
     seen = play(device, after)
-    device.load_state(state)
+    device.board.load_state(state)
     assert play(device, after) == seen
     start(device)
     assert play(device, before) == first

@@ -242,9 +242,9 @@ def test_a_snapshot_goes_back_in_a_recording(platform: str) -> None:
         first = bench.run()
         second = bench.run()  # a reset starts the recording anew
         assert second == first
-        state = bench.device.save_state()
+        state = bench.device.board.save_state()
         bench.run()
-        bench.device.load_state(state)
+        bench.device.board.load_state(state)
         assert bench.run() == first
 
 

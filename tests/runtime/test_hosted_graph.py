@@ -109,7 +109,7 @@ def test_a_session_in_use_cannot_be_closed(open_session: Open) -> None:
         time.sleep(0.001)
     with pytest.raises(UsageError, match="in use"):
         session.close()
-    session.device.bus.write(flag.address, b"\1\0\0\0")  # type: ignore[attr-defined]
+    session.device.board.bus.write(flag.address, b"\1\0\0\0")  # type: ignore[attr-defined]
     thread.join(30)
     assert not thread.is_alive()
     session.close()

@@ -53,8 +53,8 @@ class CoreRegisters:
         if name in self._constants:
             return self._constants[name]
         if name in self._counters:
-            return self._device.counter_csrs.read(self._counters[name])
-        return int(self._device.engine.reg_read(self._number(name))) & _WORD
+            return self._device.core.csrs.read(self._counters[name])
+        return int(self._device.core.engine.reg_read(self._number(name))) & _WORD
 
     def write(self, name: str, value: int) -> None:
         """Change a register; read-only ones keep their value. Raises DeviceError."""
@@ -62,12 +62,12 @@ class CoreRegisters:
             return
         if name in self._counters:
             if self._counters[name] < 0xC00:
-                self._device.counter_csrs.write(self._counters[name], value & _WORD)
+                self._device.core.csrs.write(self._counters[name], value & _WORD)
             return
         if name == "pc" and not self._is_riscv:
             value |= 1  # the core has only Thumb state
         if name != "zero":
-            self._device.engine.reg_write(self._number(name), value & _WORD)
+            self._device.core.engine.reg_write(self._number(name), value & _WORD)
 
     def _number(self, name: str) -> int:
         if name not in self._ids:

@@ -35,7 +35,7 @@ def load_elf(device: VirtualDevice, path: Path) -> ProgramFile:
             device.write(address, data)
         except DeviceError as error:
             raise DeviceError(f"section {name}: {error} of {platform.name}", where=path) from None
-    device.add_debug_info(str(path))
+    device.board.names.symbols.add(str(path))
     return program
 
 
@@ -136,7 +136,7 @@ def run_firmware(device: VirtualDevice, elf: Path, timeout: float | None = None)
     device.reset()
     if device.platform.core.architecture == "arm":  # sp and pc from the vectors, as a core does
         vectors = device.read(device.platform.flash.start, 8)
-        device.write_register("sp", int.from_bytes(vectors[:4], "little"))
+        device.core.write_register("sp", int.from_bytes(vectors[:4], "little"))
         entry = int.from_bytes(vectors[4:], "little") & ~1
     before = device.core.totals
     try:
@@ -151,6 +151,6 @@ def run_firmware(device: VirtualDevice, elf: Path, timeout: float | None = None)
 def _end(device: VirtualDevice, program: ProgramFile) -> tuple[int, int] | None:
     """Return the address where covp's start-up code ends, and its status's; None without it."""
     end, status = program.symbols.get(_END), program.symbols.get(_STATUS)
-    if end is None or status is None or not device.bus.is_memory(status.address, 4):
+    if end is None or status is None or not device.board.bus.is_memory(status.address, 4):
         return None
     return end.address, status.address

@@ -136,7 +136,7 @@ class DebugTarget(Owned):
         with self._still():
             try:
                 self.device.step(watch)
-                hit = self.device.watch_hit is not None
+                hit = self.device.core.watchpoints.hit is not None
                 self._note(HaltReason.WATCHPOINT if hit else HaltReason.STEP)
             except (DeviceFault, ProgramExit) as end:
                 self._note_end(end)
@@ -165,8 +165,8 @@ class DebugTarget(Owned):
     def _vectors(self, table: int) -> tuple[int, int]:
         content = self.device.read(table, 8)
         sp, pc = (int.from_bytes(content[at : at + 4], "little") for at in (0, 4))
-        inside = self.device.bus.is_memory(pc & ~1, 2) and sp % 4 == 0
-        if not inside or not self.device.bus.is_memory(sp - 4, 4):  # erased: nothing to start
+        inside = self.device.board.bus.is_memory(pc & ~1, 2) and sp % 4 == 0
+        if not inside or not self.device.board.bus.is_memory(sp - 4, 4):  # erased: nothing to start
             return self._registers.read("sp"), table
         return sp, pc & ~1
 
@@ -190,12 +190,12 @@ class DebugTarget(Owned):
     def read_memory(self, address: int, size: int) -> bytes:
         """Read memory, or a peripheral's registers by words. Raises DeviceError: nothing there."""
         with self._still():
-            return self._access(lambda: self.device.read_bus(address, size))
+            return self._access(lambda: self.device.board.read_bus(address, size))
 
     def write_memory(self, address: int, data: bytes) -> None:
         """Store bytes: in RAM, flash or a peripheral's registers. Raises DeviceError."""
         with self._still():
-            self._access(lambda: self.device.write_bus(address, data))
+            self._access(lambda: self.device.board.write_bus(address, data))
 
     @staticmethod
     def _access(work: Callable[[], bytes | None]) -> bytes:
@@ -276,7 +276,7 @@ class DebugTarget(Owned):
         return True
 
     def _why(self) -> HaltReason:
-        if self.device.watch_hit is not None:
+        if self.device.core.watchpoints.hit is not None:
             return HaltReason.WATCHPOINT
         if self._registers.read("pc") & ~1 in self._breakpoints:
             return HaltReason.BREAKPOINT
@@ -284,7 +284,8 @@ class DebugTarget(Owned):
 
     def _note(self, reason: HaltReason) -> None:
         self.reason, self.fault, self.exit = reason, None, None
-        self.watch_hit = self.device.watch_hit if reason is HaltReason.WATCHPOINT else None
+        is_watched = reason is HaltReason.WATCHPOINT
+        self.watch_hit = self.device.core.watchpoints.hit if is_watched else None
 
     def _note_end(self, end: DeviceFault | ProgramExit) -> None:
         if isinstance(end, ProgramExit):

@@ -496,7 +496,7 @@ class Counter:
 
     # -- traces -------------------------------------------------------------------------------
 
-    def trace_edges(self, on: bool) -> None:
+    def trace_edges(self, on: bool = True) -> None:
         """Count from now on where returns and jumps to registers lead, or no more."""
         self._library.machine_trace_edges(self._machine, on)
 

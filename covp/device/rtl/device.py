@@ -9,9 +9,8 @@ from covp.base.closing import Closing
 from covp.chip.isa.riscv import CAUSES
 from covp.chip.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
 from covp.chip.platform_file import Platform
-from covp.compilers.symbols import Symbols
-from covp.compilers.unwind import call_stack
 from covp.device.abilities import Abilities
+from covp.device.code_names import CodeNames
 from covp.device.phase_count import PhaseCount
 from covp.device.rtl.build import library_of
 from covp.device.rtl.cores import rtl_of
@@ -64,7 +63,7 @@ class RtlDevice(Closing):
                 f"device rtl: memory {taken.name} holds 0x{_BOOT:08x}, where cores boot; move it"
             )
         self.memories = [Memory.of(region) for region in platform.memory]
-        self.symbols = Symbols()
+        self.names = CodeNames(platform.core.architecture, self.read)
         self._model = RtlModel(library_of(platform.core), self.memories)
         self._instructions = RtlInstructions(platform.core.name, self.rtl, self._model)
         self._machine = RtlMachine(platform, self._model, self.memories)
@@ -95,7 +94,13 @@ class RtlDevice(Closing):
     def abilities(self) -> Abilities:
         """The abilities of a simulated core."""
         return Abilities(
-            phases=self, hardware=self, names=self, time=self, state=self, closing=self, waves=self
+            phases=self,
+            hardware=self,
+            names=self.names,
+            time=self,
+            state=self,
+            closing=self,
+            waves=self,
         )
 
     @property
@@ -197,9 +202,7 @@ class RtlDevice(Closing):
             self._classify(fault, state.sp)
         if fault.pc is not None:
             fault.registers["pc"] = fault.pc
-            fault.symbol, fault.source = self.symbols.locate(fault.pc)
-            fault.call_stack = self.call_stack(fault.pc, fault.registers)
-        return fault
+        return self.names.explain(fault)
 
     def _classify(self, fault: DeviceFault, sp: int) -> None:
         """Set a fault's kind by the cause of an access where nothing is."""
@@ -277,7 +280,7 @@ class RtlDevice(Closing):
         self._instructions.load_state(instructions)
         self._machine.load_state(machine)
 
-    # -- CountsByPhase, NamesCode -------------------------------------------------------------
+    # -- CountsByPhase ------------------------------------------------------------------------
 
     def set_phases(self, markers: Sequence[tuple[int, int]]) -> None:
         """Set the markers that phases begin at; all phases start at zero."""
@@ -286,23 +289,6 @@ class RtlDevice(Closing):
     def current_phase(self) -> int:
         """Return the phase that is current now, also after a fault."""
         return self.model.state.phase
-
-    def add_debug_info(self, elf: str | bytes) -> None:
-        """Name code in faults: an ELF file's path or content."""
-        self.symbols.add(elf)
-
-    def remove_debug_info(self, elf: str | bytes) -> None:
-        """Forget an ELF file given to `add_debug_info`."""
-        self.symbols.remove(elf)
-
-    def locate(self, address: int) -> tuple[str | None, str | None]:
-        """Return ("function+0x12", "file.c:12") of a code address; None where it is unknown."""
-        return self.symbols.locate(address)
-
-    def call_stack(self, pc: int, registers: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the functions active at ``pc`` with ``registers``, by `covp.compilers.unwind`."""
-        architecture = self.platform.core.architecture
-        return call_stack(self.symbols, architecture, pc, registers, self.read)
 
     def _memory(self, address: int, size: int) -> Memory:
         for memory in self.memories:

@@ -126,9 +126,9 @@ def record(platform: Platform, image: Image, entries: Entries) -> tuple[Trace, T
         entries: of the program.
     """
     with VirtualDevice(platform) as device:
-        device.trace_edges()  # operands are recorded then
+        device.core.counter.trace_edges()  # operands are recorded then
         image.load(device)
         device.execute(entries.short, entries.end)
-        few = device.trace()
+        few = device.counts.trace()
         device.execute(entries.long, entries.end)
-        return few, device.trace().since(few)
+        return few, device.counts.trace().since(few)

@@ -76,7 +76,7 @@ class BoardBench(Owned):
         self._line, self._booted, self._ended = bytearray(), threading.Event(), False
         self._failure: BaseException | None = None
         for accelerator in program.accelerators:
-            attach_accelerator(self.device, accelerator)
+            attach_accelerator(self.device.board, accelerator)
         units = [load_peripheral(model) for model in IO_MODELS.values()]
         places = zip(io_bases(program.platform), io_lines(program.platform), strict=True)
         for name, unit, (base, line) in zip(IO_MODELS, units, places, strict=True):
@@ -87,7 +87,7 @@ class BoardBench(Owned):
         self._port = serial_port(self.device)
         self._port.on_byte = self._on_byte
         entry = load_elf(self.device, elf).entry
-        self.device.write_register("pc", entry | self.device.core.thumb)
+        self.device.core.write_register("pc", entry | self.device.core.thumb)
         self._source = self.device.clock.outside()
         self._thread = threading.Thread(target=self._run, name="covp-board", daemon=True)
         self._thread.start()

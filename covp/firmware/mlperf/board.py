@@ -114,9 +114,9 @@ class BenchmarkBoard(Owned):
         device, firmware = self.device, self.firmware
         port = serial_port(device)
         for accelerator in firmware.program.accelerators:
-            attach_accelerator(device, accelerator)
+            attach_accelerator(device.board, accelerator)
         entry = load_elf(device, firmware.elf).entry
-        device.write_register("pc", entry | device.core.thumb)
+        device.core.write_register("pc", entry | device.core.thumb)
         self._link = link = SerialLink(device.clock, self._send, self.windows.see)
         self._terminal = Terminal(link.receive, link.keep_alive)
         self.path = self._terminal.path

@@ -110,7 +110,7 @@ class System(Closing):
                 self._attach(accelerator, firmware.core)
         for _, address, data in firmware.program.pieces:
             self.board.write(address, data)
-        self.board.symbols.add(str(firmware.path))
+        self.board.names.symbols.add(str(firmware.path))
         self.firmware[firmware.core] = firmware
         return firmware
 
@@ -217,7 +217,7 @@ class System(Closing):
         return [self.firmware[name] for name in names], [names.index(name) for name in wanted]
 
     def _begin_count(self, core: EmulatedCore, firmware: Firmware, traffic: bool) -> None:
-        functions = self.board.symbols.functions()
+        functions = self.board.names.symbols.functions()
         marks = {end: 0 for _, end, _ in functions}
         marks |= {start: number for number, (start, _, _) in enumerate(functions, 1)}
         if traffic:
@@ -228,7 +228,7 @@ class System(Closing):
         core.counter.set_markers(firmware.phases(), 2 + layers)
 
     def _count(self, core: EmulatedCore, traffic: bool) -> tuple[PhaseCount, ...]:
-        names = ("", *(name for _, _, name in self.board.symbols.functions()))
+        names = ("", *(name for _, _, name in self.board.names.symbols.functions()))
         memories = [memory.region.name for memory in core.memories]
         no_others = TrafficLedger(lambda: 0) if traffic else None
         return CountedPhases.of(core.counter, names, memories, no_others).counts()

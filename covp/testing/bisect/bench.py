@@ -191,12 +191,12 @@ class BisectBench(Closing):
 
         def on_store() -> None:
             pc = device.core.read_register("pc")
-            found.append(device.board.call_stack(pc, device.core.registers(), device.core))
+            found.append(device.board.names.call_stack(pc, device.core.registers()))
 
         self.trace_stores(position, image, everywhere, number, on_store)
         return found[0] if found else ()
 
     def place(self, pc: int) -> str:
         """Return "function (file.c:12)" of a code address, the innermost of inlined functions."""
-        calls = self._virtual.board.symbols.calls(pc & ~self._virtual.core.thumb)
+        calls = self._virtual.board.names.symbols.calls(pc & ~self._virtual.core.thumb)
         return calls[0] if calls else f"0x{pc:08x}"

@@ -69,7 +69,7 @@ class MasterLog(Observer):
             return
         accelerator, unit = self._units[master]
         core = self._device.core
-        calls = self._device.board.call_stack(core.counter.block(), core.registers(), core)
+        calls = self._device.board.names.call_stack(core.counter.block(), core.registers())
         own = [call for call in calls if any(f"({file}:" in call for file in accelerator.files)]
         driver, place = next(iter([*own, *calls]), ""), _computed_at(accelerator, unit)
         self._on_store(MasterStore(master, place, driver, address, data.tobytes()))

@@ -80,16 +80,16 @@ def _program(bench: DriverBench, values: Values) -> None:
     for register in bench.unit.registers:
         if register.offset >= FIRST_OFFSET:
             word = values[register.name].to_bytes(4, "little")
-            bench.device.write_bus(bench.base + register.offset, word)
+            bench.device.board.write_bus(bench.base + register.offset, word)
 
 
 def _write(bench: DriverBench, offset: int, value: int) -> None:
-    bench.device.write_bus(bench.base + offset, value.to_bytes(4, "little"))
+    bench.device.board.write_bus(bench.base + offset, value.to_bytes(4, "little"))
 
 
 def _wait(bench: DriverBench) -> int:
     """Return STATUS once the unit is done; reading it waits."""
-    return int.from_bytes(bench.device.read_bus(bench.base + _STATUS, 4), "little")
+    return int.from_bytes(bench.device.board.read_bus(bench.base + _STATUS, 4), "little")
 
 
 def _memory(bench: DriverBench) -> NDArray[np.uint8]:

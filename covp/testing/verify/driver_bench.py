@@ -95,7 +95,7 @@ class DriverBench:
         try:
             self.unit: Any = new_peripheral(backend)
             if isinstance(self.unit, InstructionUnit):
-                self.device.add_instructions(backend.name, self.unit.instructions)
+                self.device.board.add_instructions(backend.name, self.unit.instructions)
             else:
                 self.device.attach(self.unit, self.base, backend.name, irq)
             self._load_driver(irq)
@@ -109,7 +109,7 @@ class DriverBench:
             self.core_watch = CoreWatch(self.device)
             self.watch: UnitWatch | None = None
             if isinstance(self.unit, Peripheral):
-                memory = self.device.bus.view(*self.arena())
+                memory = self.device.board.bus.view(*self.arena())
                 self.watch = UnitWatch(self.unit, self.arena()[0], memory, lambda: self.own_memory)
             self._fresh = self.session.snapshot()
             self.begin()
@@ -144,9 +144,9 @@ class DriverBench:
     def _areas(self) -> Areas:
         """Free memory for a layer: of the RAM, of flash and of the other RAM."""
         base, size = self.arena()
-        memory = next(m for m in self.device.memories if m.region.holds(base, size))
+        memory = next(m for m in self.device.board.memories if m.region.holds(base, size))
         near = Area.of(base, memory.slice(base, size), cache=memory.cache)
-        far = [m for m in self.device.memories if m.region.name == FAR_NAME]
+        far = [m for m in self.device.board.memories if m.region.name == FAR_NAME]
         others = [
             Area.of(m.region.start, m.slice(m.region.start, m.region.bytes), True, m.cache)
             for m in far
@@ -165,7 +165,7 @@ class DriverBench:
         return Area.of(gap.end - size, self._own_bytes(gap.end - size, size))
 
     def _own_bytes(self, address: int, size: int) -> NDArray[np.uint8]:
-        memory = next(m for m in self.device.memories if m.region.holds(address, size))
+        memory = next(m for m in self.device.board.memories if m.region.holds(address, size))
         return memory.slice(address, size)
 
     def begin(self) -> None:
@@ -329,5 +329,5 @@ class DriverBench:
         """Pairs (address, bytes) of the driver's variables and of the stack in use."""
         blocks = [self.driver.image.blocks[name] for name in RAM_SECTIONS]
         top = self.session.image_memory.stack.end
-        sp = self.device.read_register("sp")
+        sp = self.device.core.read_register("sp")
         return [*((block.address, block.size) for block in blocks), (sp, top - sp)]

@@ -208,8 +208,6 @@ class UnitWatch(Observer):
 class _WatchedClock(ClockView):
     """A clock that reports to a `UnitWatch` and makes the unit faster or slower."""
 
-    __slots__ = ("_moved", "_watch")
-
     def __init__(self, watch: UnitWatch, clock: Clock) -> None:
         super().__init__(clock)
         self._watch = watch

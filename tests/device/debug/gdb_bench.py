@@ -77,7 +77,7 @@ def open_bench(platform: str, toolchain: str, source: Path = PROGRAM) -> Iterato
     elf = build(platform, toolchain, source)
     events: list[str] = []
     with VirtualDevice(load_platform(platform)) as device, DebugTarget(device) as target:
-        device.add_debug_info(str(elf))
+        device.board.names.symbols.add(str(elf))
         with DebugServer(GdbStub(target, events.append).serve) as server:
             yield Bench(target, elf, server.port, events)
 

@@ -308,7 +308,7 @@ def test_ctrl_c_stops_an_endless_loop(bench: Bench) -> None:
         gdb_command(bench.elf, *commands), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
-        functions = bench.target.device.symbols.functions()
+        functions = bench.target.device.board.names.symbols.functions()
         start, end = next(f[:2] for f in functions if f[2] == "spin")
         while bench.target.is_halted or not start <= bench.target.read_register("pc") < end:
             assert process.poll() is None, process.communicate()

@@ -112,8 +112,8 @@ def uses(platform: str, file: Path) -> str:
     with VirtualDevice(chosen) as device:
         try:
             free_ram(chosen, load_elf(device, file))
-            device.symbols.functions()
-            names(device.symbols, chosen.flash.start)
+            device.board.names.symbols.functions()
+            names(device.board.names.symbols, chosen.flash.start)
             run_firmware(device, file, timeout=0.05)
         except CovpError as error:
             return f"{type(error).__name__}: {error}"

@@ -58,9 +58,9 @@ int main(void) {
 def asked(device: VirtualDevice, way: str) -> None:
     """Let more be counted or checked."""
     if way == "traced":
-        device.trace_edges()
+        device.core.counter.trace_edges()
     elif way == "segments":
-        device.keep_segments(lambda cycles: 0, ())
+        device.counts.keep_segments(lambda cycles: 0, ())
 
 
 def main(name: str, way: str, step: str) -> None:

@@ -183,10 +183,10 @@ def seen_by_device(
     master = Master(steps, device.write)
     device.attach(master, MASTER, "master")
     loaded = load("disco-f746ng", assembly(steps), device=device)
-    saved = device.save_state()
+    saved = device.board.save_state()
     if restores:
         loaded.run()
-        device.load_state(saved)
+        device.board.load_state(saved)
     loaded.run()
     return loaded, master.seen
 
@@ -231,10 +231,10 @@ def test_core_and_master_see_what_a_cache_with_bytes_lets_them_see(
     with loaded.device as device:
         assert seen == wanted
         assert device.read(RAM, BYTES) == bytes(reference.seen(at) for at in range(BYTES))
-        memory = next(m for m in device.memories if m.region.name == "sram")
+        memory = next(m for m in device.board.memories if m.region.name == "sram")
         assert memory.load(RAM, BYTES).tobytes() == bytes(reference.memory)
         if not restores:
-            trace = device.trace()
+            trace = device.counts.trace()
             assert cost(trace, device.core.timing) == trace.cycles == device.cycles
         device.reset()
         for lines in reference.held.values():

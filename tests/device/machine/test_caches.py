@@ -143,7 +143,7 @@ def check_misses(places, shape, replacement, write, wait_states):
         counts = device.core.counter.caches.counts
         assert counts["i"] == (fetches.lookups, fetches.misses)
         assert counts["d"] == (loads.lookups, loads.misses)
-        trace = device.trace()
+        trace = device.counts.trace()
         assert cost(trace, device.core.timing) == trace.cycles == device.cycles
         taken = (loads.misses + fetches.misses) * (3 + line // 4 * (1 + wait_states))
         if write == "back" or not any(name == "sw" for name, _ in places):
@@ -166,7 +166,7 @@ def test_prefetch_hides_what_the_code_before_takes(prefetch: bool, wait_states: 
         loaded.run()
         line = 1 + wait_states
         hidden = min(4, line) if prefetch else 0  # four instructions of a cycle each
-        assert device.trace().causes["cache"] == line + 15 * (line - hidden)
+        assert device.counts.trace().causes["cache"] == line + 15 * (line - hidden)
 
 
 def test_a_restored_device_has_the_same_misses() -> None:
@@ -176,10 +176,10 @@ def test_a_restored_device_has_the_same_misses() -> None:
     loaded = load(platform.name, random_accesses(places, 30), device=VirtualDevice(platform))
     with loaded.device as device:
         cold = loaded.run().cycles
-        saved = device.save_state()
+        saved = device.board.save_state()
         warm = loaded.run().cycles
         assert cold is not None and warm is not None and warm < cold
-        device.load_state(saved)
+        device.board.load_state(saved)
         assert loaded.run().cycles == warm
         device.reset()
         assert loaded.run().cycles == cold
@@ -187,7 +187,7 @@ def test_a_restored_device_has_the_same_misses() -> None:
 
 WRONG = {
     "caches: [{name: l1, holds: data, size: 3K}]": r"caches\[0\].size: 3072 bytes are no power",
-    "caches: [{name: l1, holds: data, size: 4K, line: 24}]": r"caches\[0\].line: 24 is not a power of two",
+    "caches: [{name: l1, holds: data, size: 4K, line: 24}]": r"caches\[0\].line: 24 is not a power",
     "caches: [{name: l1, holds: date, size: 4K}]": r"caches\[0\].holds",
     "caches: [{name: l1, holds: data, size: big}]": r"caches\[0\].size: 'big' is not a size",
     "caches: [{name: l1, holds: data, size: 4K, way: 2}]": r"unknown key 'way': .*ways",

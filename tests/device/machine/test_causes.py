@@ -75,36 +75,38 @@ def test_generated_programs(
     with VirtualDevice(platform) as device:
         marks = [(base + 2 * place, n) for n, place in enumerate(data.draw(places), 1)]
         device.core.counter.set_functions(marks, 6)
-        device.set_phases([(base + 2 * place, n) for n, place in enumerate(data.draw(places))])
+        device.counts.set_phases(
+            [(base + 2 * place, n) for n, place in enumerate(data.draw(places))]
+        )
         device.write(base, code)
         total = np.zeros(device.core.counter.read_costs().shape[-1] - 1, np.int64)
         for run in (1, 2):
-            prepare(device.write_register, platform.core.architecture == "arm", name)
+            prepare(device.core.write_register, platform.core.architecture == "arm", name)
             stop = device.execute(base, base + len(code))
             spending = device.core.counter.read_costs()
-            counts = device.phase_counts()
+            counts = device.counts.phases().counts()
             assert [rows[:, 0].sum() for rows in spending] == [c.instructions for c in counts]
             assert [rows[:, 1:].sum() for rows in spending] == [c.cycles for c in counts]
             assert [sum(p.causes.values()) for p in stop.phases if p.causes] == [
                 phase.cycles for phase in stop.phases
             ]
             total = spending[:, :, 1:].sum(axis=(0, 1))
-            assert list(device.trace().causes.values()) == total.tolist(), run
+            assert list(device.counts.trace().causes.values()) == total.tolist(), run
 
 
 def test_a_snapshot_has_them_all() -> None:
     text = "start:\n li a0, 9\nloop:\n lw a1, 0(sp)\n addi a0, a0, -1\n bnez a0, loop\nend:\n j end"
     loaded = load("cv32e40p", text)
     with loaded.device as device:
-        device.set_phases([(loaded.labels["start"], 1)])
+        device.counts.set_phases([(loaded.labels["start"], 1)])
         loaded.run()
-        state, before = device.save_state(), device.phase_counts()
+        state, before = device.board.save_state(), device.counts.phases().counts()
         loaded.run()
-        twice = device.phase_counts()
-        device.load_state(state)
-        assert device.phase_counts() == before != twice
+        twice = device.counts.phases().counts()
+        device.board.load_state(state)
+        assert device.counts.phases().counts() == before != twice
         loaded.run()
-        assert device.phase_counts() == twice
+        assert device.counts.phases().counts() == twice
 
 
 # -- cycles in which no code runs ------------------------------------------------------------------
@@ -137,9 +139,9 @@ around:
     loaded = program("cortex-m4", arm(body))
     device = loaded.device
     device.attach(Worker(), BASE, "worker", LINE)
-    device.add_debug_info(str(loaded.elf))
-    device.count_functions()
-    device.set_phases([])
+    device.board.names.symbols.add(str(loaded.elf))
+    device.counts.count_functions()
+    device.counts.set_phases([])
     stop = loaded.run()
     (phase,) = stop.phases
     adds_up(phase)
@@ -153,7 +155,7 @@ around:
         causes["exceptions"] for causes in spent.values()
     )
     assert set(exceptions.values()) == {0}
-    assert (phase.causes or {})["exceptions"] == device.trace().causes["exceptions"] > 12
+    assert (phase.causes or {})["exceptions"] == device.counts.trace().causes["exceptions"] > 12
 
 
 # -- models ----------------------------------------------------------------------------------------
@@ -164,9 +166,9 @@ def profiled(platform: Platform, accelerators: list[str]) -> tuple[Profile, Stop
     program = covp.compile("kws", platform, accelerators=accelerators)
     stops: list[Stop] = []
     with VirtualDevice(platform) as device, covp.Session(platform, device=device) as session:
-        device.count_functions()
+        device.counts.count_functions()
         graph = session.load(program)
-        before, execute = device.trace(), device.execute
+        before, execute = device.counts.trace(), device.execute
 
         def kept(*arguments: object, **options: object) -> Stop:
             stops.append(execute(*arguments, **options))  # type: ignore[arg-type]
@@ -175,7 +177,7 @@ def profiled(platform: Platform, accelerators: list[str]) -> tuple[Profile, Stop
         device.execute = kept  # type: ignore[method-assign]
         graph.run(*(np.zeros(t.shape, t.dtype) for t in program.inputs))
         (stop,) = stops
-        return graph.profile(), stop, device.trace().since(before).causes
+        return graph.profile(), stop, device.counts.trace().since(before).causes
 
 
 @pytest.mark.parametrize(

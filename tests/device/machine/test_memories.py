@@ -31,11 +31,11 @@ def cycles_of(platform: Platform, text: str, traffic: bool) -> int | None:
     loaded = load(platform.core.name, text, device=VirtualDevice(platform))
     with loaded.device as device:
         if traffic:
-            device.count_traffic()
+            device.counts.count_traffic()
         stop = loaded.run()
         loaded.run()
         waits = uncached_waits(platform)
-        assert cost(device.trace(), device.core.timing, waits) == device.cycles
+        assert cost(device.counts.trace(), device.core.timing, waits) == device.cycles
         return stop.cycles
 
 

@@ -53,7 +53,7 @@ for limit in (used + more, unlimited):
     except covp.CovpError as error:
         print(type(error).__name__, error, sep=": ")
     else:
-        sum = device.read_register("r0" if arm else "a0")
+        sum = device.core.read_register("r0" if arm else "a0")
         print(sum == blocks and device.instructions - before == 2 * blocks)
 """
 
@@ -118,7 +118,7 @@ device = VirtualDevice(load_platform("riscv32"))
 used = 4096 * int(open("/proc/self/statm").read().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (used, used))
 try:
-    device.check_memory(lambda finding: None)
+    device.core.check_memory(lambda finding: None)
 except covp.CovpError as error:
     print(error)
 device.write(device.platform.ram.start, b"here")

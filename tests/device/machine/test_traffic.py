@@ -97,15 +97,15 @@ def test_small_programs(
     text, expected = BY_HAND[name]
     loaded = program(name, text)
     device = loaded.device
-    device.set_phases([(loaded.labels["start"], 1)])
+    device.counts.set_phases([(loaded.labels["start"], 1)])
     loaded.run()  # translated before it is counted
-    device.count_traffic()
+    device.counts.count_traffic()
     for _ in range(2):
         outside, inside = loaded.run().phases
         moved = core(inside)
         assert {m: (one.read, one.written) for m, one in moved.items() if one.read} == expected
         assert not any(one.read or one.written for one in core(outside).values())
-        instructions = sum(block.count * block.size for block in device.trace().blocks)
+        instructions = sum(block.count * block.size for block in device.counts.trace().blocks)
     assert sum(one.fetched for one in moved.values()) * 3 == instructions
 
 
@@ -127,8 +127,8 @@ loop:
 """),
     )
     loaded.device.attach(Worker(), BASE, "worker", LINE)
-    loaded.device.set_phases([])
-    loaded.device.count_traffic()
+    loaded.device.counts.set_phases([])
+    loaded.device.counts.count_traffic()
     (phase,) = loaded.run().phases
     # eight words each way, the vector, and the two addresses that `arm` loads
     moved = core(phase)
@@ -150,8 +150,8 @@ def test_a_bus_master_of_any_kind(program: Callable[..., Loaded]) -> None:
         "riscv32", f"start:\n lui a0, {BASE >> 12:#x}\n li a1, 100\n sw a1, 0(a0)\nend:\n j end"
     )
     loaded.device.attach(Copier(), BASE, "copier")
-    loaded.device.set_phases([(loaded.labels["start"], 1)])
-    loaded.device.count_traffic()
+    loaded.device.counts.set_phases([(loaded.labels["start"], 1)])
+    loaded.device.counts.count_traffic()
     traffic = loaded.run().phases[1].traffic
     flash, ram = (region.name for region in loaded.device.platform.memory)
     assert traffic is not None
@@ -175,11 +175,11 @@ def measured(
 
     with VirtualDevice(platform) as device, covp.Session(platform, device=device) as session:
         if traffic:
-            device.count_traffic()
+            device.counts.count_traffic()
         graph = session.load(program)
         if traffic:
-            device.engine.hook_add(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, see)
-            device.engine.ctl_flush_tb()
+            device.core.engine.hook_add(uc.UC_HOOK_MEM_READ | uc.UC_HOOK_MEM_WRITE, see)
+            device.core.engine.ctl_flush_tb()
         graph.run(*(np.zeros(t.shape, t.dtype) for t in program.inputs))
         return graph.profile(), seen
 

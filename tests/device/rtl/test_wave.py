@@ -67,9 +67,9 @@ def stepped(core: str, text: str = TEXT) -> list[int]:
     """The program counters of the virtual device, one instruction after the other."""
     made, found = load(core, text), []
     with made.device as device:
-        device.write_register("sp", device.platform.ram.start + device.platform.stack_bytes)
-        device.write_register("pc", made.labels["start"])
-        while (pc := device.read_register("pc")) != made.labels["end"]:
+        device.core.write_register("sp", device.platform.ram.start + device.platform.stack_bytes)
+        device.core.write_register("pc", made.labels["start"])
+        while (pc := device.core.read_register("pc")) != made.labels["end"]:
             found.append(pc)
             device.step()
     return found

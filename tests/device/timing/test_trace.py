@@ -40,11 +40,11 @@ def traced(platform: Platform, name: str, code: bytes, edges: bool = False) -> t
     """The trace of generated code, and the cycles that were counted as it ran."""
     base = platform.flash.start
     with VirtualDevice(platform) as device:
-        device.trace_edges(edges)
+        device.core.counter.trace_edges(edges)
         device.write(base, code)
-        prepare(device.write_register, platform.core.architecture == "arm", name)
+        prepare(device.core.write_register, platform.core.architecture == "arm", name)
         device.execute(base, base + len(code))
-        return device.trace(), device.cycles
+        return device.counts.trace(), device.cycles
 
 
 # -- generated programs ----------------------------------------------------------------------------
@@ -163,11 +163,11 @@ def stepped(name: str) -> Counter[tuple[int, int]]:
     loaded = load(name, CALLS[name])
     found: Counter[tuple[int, int]] = Counter()
     with loaded.device as device:
-        device.write_register("pc", loaded.labels["start"])
+        device.core.write_register("pc", loaded.labels["start"])
         pc = loaded.labels["start"]
         while pc != loaded.labels["end"]:
             device.step()
-            after = device.read_register("pc") & ~1
+            after = device.core.read_register("pc") & ~1
             found[pc, after] += 1
             pc = after
     return found
@@ -180,9 +180,9 @@ def test_edges_of_calls(name: str, slice_length: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(execution, "SLICE", slice_length)
     loaded = load(name, CALLS[name])
     with loaded.device as device:
-        device.trace_edges()
+        device.core.counter.trace_edges()
         stop = loaded.run()
-        trace = device.trace()
+        trace = device.counts.trace()
         found = edges_between_instructions(trace)
         last = {edge for edge in went if edge[1] == loaded.labels["end"]}
         expected = {e: n for e, n in went.items() if e[0] in ends(trace) and e not in last}
@@ -190,7 +190,7 @@ def test_edges_of_calls(name: str, slice_length: int, monkeypatch: pytest.Monkey
         assert stop.cycles == cost(trace, device.core.timing)
         # a second run doubles everything, and is apart from the first
         loaded.run()
-        second = device.trace().since(trace)
+        second = device.counts.trace().since(trace)
         assert edges_between_instructions(second) == found
         assert cost(second, device.core.timing) == stop.cycles
 
@@ -199,13 +199,13 @@ def test_edges_of_returns_only_while_traced() -> None:
     loaded = load("riscv32", CALLS["riscv32"])
     with loaded.device as device:
         loaded.run()
-        before = device.trace()
-        device.trace_edges()
+        before = device.counts.trace()
+        device.core.counter.trace_edges()
         loaded.run()
-        during = device.trace()
-        device.trace_edges(False)
+        during = device.counts.trace()
+        device.core.counter.trace_edges(False)
         loaded.run()
-        after = device.trace()
+        after = device.counts.trace()
     ret = loaded.labels["quick"]
     counts = [
         sum(n for (source, _), n in edges_between_instructions(t).items() if source == ret)
@@ -221,10 +221,10 @@ def test_many_targets_of_one_return() -> None:
     text = "start:\n" + " jal leaf\n" * calls + "end:\n j end\nleaf:\n ret"
     loaded = load("riscv32", text)
     with loaded.device as device:
-        device.trace_edges()
+        device.core.counter.trace_edges()
         loaded.run()
         loaded.run()
-        found = edges_between_instructions(device.trace())
+        found = edges_between_instructions(device.counts.trace())
     ret = loaded.labels["leaf"]
     targets = {target: n for (source, target), n in found.items() if source == ret}
     assert len(targets) == calls and set(targets.values()) == {2}
@@ -240,7 +240,7 @@ def test_code_that_is_replaced_keeps_its_own_cost() -> None:
         for bits in (mulh, add, mulh):
             device.write(base, bits.to_bytes(4, "little") + bytes.fromhex("01000100"))
             device.execute(base, base + 8)
-        trace = device.trace()
+        trace = device.counts.trace()
         assert trace.cycles == cost(trace, load_timing("rv32")) == device.cycles == 2 * 7 + 3
         assert cost(trace, load_timing("unit")) == 9
 
@@ -275,12 +275,12 @@ def test_real_kernels(name: str) -> None:
         device = VirtualDevice(timed_by(platform, model))
         program = covp.compile("kws", device.platform)
         x = [np.zeros(t.shape, t.dtype) for t in program.inputs]
-        device.trace_edges()
+        device.core.counter.trace_edges()
         with covp.Session(device.platform, device=device) as session:
             graph = session.load(program)
-            before, cycles = device.trace(), device.cycles
+            before, cycles = device.counts.trace(), device.cycles
             graph.run(*x)
-            return device.trace().since(before), device.cycles - cycles
+            return device.counts.trace().since(before), device.cycles - cycles
 
     trace, cycles = run(first)
     assert cost(trace, load_timing(first)) == trace.cycles == cycles

@@ -51,12 +51,14 @@ def run_firmware(program: Program, elf: bytes) -> Ran:
     """Run an ELF file on the program's platform, with its accelerators."""
     with VirtualDevice(program.platform) as device:
         for accelerator in program.accelerators:
-            attach_accelerator(device, accelerator)
+            attach_accelerator(device.board, accelerator)
         _program(device, elf)
         symbols = ElfImage(elf).symbols
         infer = symbols[program.run_function].address
         device.execute(symbols["covp_reset"].address, infer)
-        back = device.read_register("lr" if program.platform.core.architecture == "arm" else "ra")
+        back = device.core.read_register(
+            "lr" if program.platform.core.architecture == "arm" else "ra"
+        )
         stop = device.execute(infer, back)
         device.execute(back, symbols["covp_exit"].address)
         status = device.read(symbols["covp_exit_status"].address, 4)

@@ -186,7 +186,7 @@ def return_address(made: Project, elf: Path) -> int:
     with VirtualDevice(board) as device:
         load_elf(device, elf)
         device.execute(symbols["covp_reset"].address, symbols["small_infer"].address)
-        return device.read_register("lr" if board.core.architecture == "arm" else "ra") & ~1
+        return device.core.read_register("lr" if board.core.architecture == "arm" else "ra") & ~1
 
 
 ECHO = """

@@ -59,13 +59,13 @@ class FirmwareBench:
         self.port.on_empty = self._stop_when_quiet
         self.port.on_byte = self._sent
         entry = load_elf(self.device, elf).entry
-        self.device.write_register("pc", entry | self.device.core.thumb)
+        self.device.core.write_register("pc", entry | self.device.core.thumb)
         self.boot = self.say(b"")
-        self._booted = self.device.save_state()
+        self._booted = self.device.board.save_state()
 
     def restart(self) -> None:
         """As after the start."""
-        self.device.load_state(self._booted)
+        self.device.board.load_state(self._booted)
         self._empty = 0
 
     def say(self, data: bytes) -> list[str]:

@@ -49,11 +49,13 @@ def test_instructions(
         module = session.load_c(text, flags=flags)
         steps, f, device = read_code(module.image.elf.content).steps, module["f"], session.device
         assert isinstance(device, VirtualDevice)
-        device.count_conditional(at for at, step in steps.items() if step.conditional)
-        before = device.trace()
+        device.counts.count_conditional(at for at, step in steps.items() if step.conditional)
+        before = device.counts.trace()
         for call in calls:
             f(*call).result()
-        found = count(device.trace().since(before), steps, device.conditional_counts())
+        found = count(
+            device.counts.trace().since(before), steps, device.counts.conditional_counts()
+        )
     with covp.Session(platform, toolchain=toolchain) as session:
         ran = hooked(session, text, flags, calls)
     executed = Counter(at for at in ran if at in steps)

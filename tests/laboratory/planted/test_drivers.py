@@ -66,7 +66,7 @@ def session_with_device(bench):
 
     yield get
     for device in taken:
-        device.detach("answering")
+        device.board.detach("answering")
 
 
 def answers(kernel: Kernel, model: Answering, delay: int | None) -> list[int]:

@@ -109,11 +109,11 @@ def recorded(request: pytest.FixtureRequest) -> Iterator[tuple[Stop, TimelineLog
     with program.device as device:
         worker = Worker()
         device.attach(worker, BASE, "worker", LINE)
-        device.add_debug_info(str(program.elf))
-        device.count_functions()
-        device.set_phases(())
+        device.board.names.symbols.add(str(program.elf))
+        device.counts.count_functions()
+        device.counts.set_phases(())
         before = device.cycles
-        with device.record_timeline() as recorder:
+        with device.counts.record_timeline() as recorder:
             stop = program.run()
         assert recorder.log is not None and stop.cycles == device.cycles - before
         yield stop, recorder.log, worker

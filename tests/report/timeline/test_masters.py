@@ -41,7 +41,7 @@ def test_bursts_of_a_dma_controller() -> None:
         device.write(0x80001000, content)
         controller = load_peripheral("dma_controller", {"cycles": 2})
         device.attach(controller, BASE, "dma", LINE)
-        with device.record_timeline() as recorder:
+        with device.counts.record_timeline() as recorder:
             program.run()
         assert device.read(0x80002000, 256) == content
     assert recorder.log is not None

@@ -170,9 +170,9 @@ def test_short_calls_move_into_sums(platform: str, most: int) -> None:
     with Session(platform) as session:
         device = session.device
         assert isinstance(device, VirtualDevice)
-        device.count_functions()
+        device.counts.count_functions()
         module = session.load(made.program)
-        with device.record_timeline(most) as recorder:
+        with device.counts.record_timeline(most) as recorder:
             module.run(*Sample.random(made.graph).inputs)
         wanted = function_cycles(module.profile())
     log = recorder.log
@@ -196,9 +196,9 @@ def test_layers_are_there_when_functions_no_longer_fit() -> None:
     with Session("riscv32") as session:
         device = session.device
         assert isinstance(device, VirtualDevice)
-        device.count_functions()
+        device.counts.count_functions()
         module = session.load(made.program)
-        with device.record_timeline(64) as recorder:
+        with device.counts.record_timeline(64) as recorder:
             module.run(*Sample.random(made.graph).inputs)
         profile = module.profile()
     assert recorder.log is not None

@@ -136,7 +136,7 @@ def test_accesses_are_those_that_the_peripheral_got(platform: str, tmp_path: Pat
     device, noted = program.device, Noted()
     with device:
         device.attach(noted, BASE, "noted", irq=3)
-        with device.record_timeline() as recorder:
+        with device.counts.record_timeline() as recorder:
             program.run()
         assert recorder.log is not None
         write_vcd(tmp_path / "bus.vcd", recorder.log, device.platform.clock_hz)
@@ -159,7 +159,7 @@ def test_a_file_is_the_same_each_time(tmp_path: Path) -> None:
         with program.device as device:
             assert isinstance(device, VirtualDevice)
             device.attach(Noted(), BASE, "noted")
-            with device.record_timeline() as recorder:
+            with device.counts.record_timeline() as recorder:
                 program.run()
             assert recorder.log is not None
             write_vcd(tmp_path / f"{number}.vcd", recorder.log, 3)

@@ -152,7 +152,7 @@ def test_buffers_are_where_the_conditions_want_them() -> None:
             def load(self, master: str, address: int, size: int) -> None:
                 reads.append(address + size)
 
-        bench.device.bus.observe(Loads())
+        bench.device.board.bus.observe(Loads())
         for number in range(8):
             bench.run(case.graph(), case.inputs(), Conditions(last=number))
         assert start + size in reads
