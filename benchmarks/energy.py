@@ -23,7 +23,7 @@ from results import table
 
 from covp import load_platform
 from covp.chip.energy.coefficients import CoefficientTable, microcontrollers, technologies
-from covp.chip.energy.core_area import core_areas
+from covp.chip.energy.core_costs import core_areas
 from covp.evaluation import build, recorded_schedules, run
 from covp.evaluation.energy import Energy
 

@@ -32,9 +32,8 @@ from quantized_networks import NETWORKS, inputs, quantized
 import covp
 from covp.chip.platform_file import load_platform
 from covp.compilers.toolchain import SourceText, get_toolchain
-from covp.graph.graph import TFLM, Graph
+from covp.graph.graph import TFLM, Graph, copy_graph
 from covp.graph.onnx import load_onnx, read_onnx
-from covp.graph.passes.copy import copy_graph
 from covp.graph.reference import run_all
 
 PLATFORMS = ("cortex-m4", "riscv32", "cortex-m0plus")

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.exploration.sweep.evaluate import evaluate_points
-from covp.exploration.sweep.front import costs, pareto_front
 from covp.exploration.sweep.points import Row
 from covp.exploration.sweep.reader import make_spec
+from covp.exploration.sweep.result import costs, pareto_front
 from covp.exploration.sweep.search import Searcher
 from covp.exploration.sweep.space import Space
 from covp.exploration.sweep.spec import Search

@@ -14,8 +14,16 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from covp.building.tune.records import Records, ScheduleTrial, own_folder, pareto_front
-from covp.building.tune.shipped import FOLDER, file_name, read_shipped_trials, write_shipped_trials
+from covp.building.tune.records import (
+    FOLDER,
+    Records,
+    ScheduleTrial,
+    file_name,
+    own_folder,
+    pareto_front,
+    read_shipped_trials,
+    write_shipped_trials,
+)
 
 
 def fronts(shipped: Path, own: Path) -> dict[str, list[ScheduleTrial]]:

@@ -25,8 +25,7 @@ from covp.accelerator import (
 from covp.accelerator.call import Argument
 from covp.accelerator.driver_template import driver_file
 from covp.base.c_names import c_prefix
-from covp.graph.graph import Graph
-from covp.graph.passes.copy import copy_graph
+from covp.graph.graph import Graph, copy_graph
 from covp.graph.passes.fuse_attention import expand_attention
 from covp.graph.pattern import Match
 from covp.graph.typed import QuantizedMatMul

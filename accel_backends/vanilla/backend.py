@@ -20,8 +20,7 @@ from covp.accelerator import (
     tensor,
 )
 from covp.errors import ModelError
-from covp.graph.graph import Graph, Op, Tensor
-from covp.graph.passes.copy import copy_graph
+from covp.graph.graph import Graph, Op, Tensor, copy_graph
 from covp.graph.passes.transposes import remove_transposes, transpose
 from covp.graph.pattern import Match, Pattern, op
 from covp.graph.typed import FloatConv2D, typed

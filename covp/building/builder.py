@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +12,6 @@ from typing import Any, Unpack
 from covp.accelerator.backend import AcceleratorBackend
 from covp.base.debug import follow_environment
 from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, change_options
-from covp.building.build_log import log_build
 from covp.building.core_costs import simulated_cycles
 from covp.building.overlap import Overlap, plan_overlap
 from covp.building.patches import count_of, describe_patches, plan_patches
@@ -25,6 +25,7 @@ from covp.building.schedules import (
 from covp.building.tune.records import ScheduleTrial
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.generate import generate
+from covp.codegen.lifetimes import arena_tensors
 from covp.codegen.program import Program
 from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError, UsageError, near_misses
@@ -33,6 +34,37 @@ from covp.graph.passes import run_passes
 from covp.graph.passes.patches import Patches, patch
 from covp.runtime.profile import MemoryUse
 from covp.runtime.session import Session
+
+_placement = logging.getLogger("covp.placement")
+_memory = logging.getLogger("covp.memory")
+_code = logging.getLogger("covp.code")
+
+
+def log_build(program: Program) -> None:
+    """Log where layers run and what lies in the arena at INFO, the C at DEBUG.
+
+    Nothing is made that no handler wants.
+    """
+    name = program.name
+    if _placement.isEnabledFor(logging.INFO):
+        for layer in program.layers:
+            how = f", {layer.schedule}" * bool(layer.schedule)
+            _placement.info(
+                "%s: layer %d %s %s: on %s%s",
+                *(name, layer.index, layer.op, layer.name, layer.target, how),
+            )
+    if _memory.isEnabledFor(logging.INFO):
+        numbers = [layer.index for layer in program.layers] or [0]
+        for one in arena_tensors(program):
+            _memory.info(
+                "%s: %s %s: bytes %d to %d, layers %d to %d",
+                *(name, one.kind, one.name, one.offset, one.end),
+                *(numbers[one.first], numbers[one.last]),
+            )
+    if _code.isEnabledFor(logging.DEBUG):
+        for file, text in program.sources.items():
+            _code.debug("/* %s */\n%s", file, text)
+
 
 Pass = Callable[[Graph], Graph]
 

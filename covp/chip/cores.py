@@ -3,7 +3,7 @@
     core.yaml       instruction set, compiler flags, the core that it is like (`CoreFile`)
     timing.yaml     the timing model (`covp.device.timing`); accuracy.yaml its known errors
     rtl.yaml        where its RTL is (`covp.device.rtl.cores`); wrapper.sv the ports around it
-    area.yaml       its size after synthesis (`covp.chip.energy.core_area`)
+    area.yaml       its size after synthesis (`covp.chip.energy.core_costs`)
 
 Only core.yaml has to be there. A platform file names a core, or the path of a user's folder of that
 kind. What a folder does not say is as in that of the core that it is `like`, but for the area.

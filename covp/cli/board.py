@@ -12,9 +12,9 @@ import click
 from covp.base.request import BuildOptions
 from covp.chip.platform_file import load_platform
 from covp.cli import options
-from covp.cli.ctrl_c import until_ctrl_c
-from covp.cli.energy_report import energy_lines
+from covp.cli.cost_reports import energy_lines
 from covp.cli.groups import GroupedCommand
+from covp.cli.main import until_ctrl_c
 from covp.cli.output import echo, print_json, warn
 from covp.cli.provenance import model_note
 from covp.evaluation import Build, build

@@ -15,7 +15,7 @@ from covp.cli import data as samples_and_labels
 from covp.cli import options, timeline_files
 from covp.cli.groups import GroupedCommand
 from covp.cli.output import echo, print_json, print_table, progress, warn
-from covp.cli.platform_table import compare_platforms
+from covp.cli.platforms import compare_platforms
 from covp.cli.verdict import amount, difference_lines, equality, reproduction, source_lines
 from covp.errors import UsageError
 from covp.evaluation import Comparison, Evaluation, ScheduleSource, Wanted, survey

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from covp.chip.cores import Core, all_cores
-from covp.chip.energy.core_area import core_area
+from covp.chip.energy.core_costs import core_area
 from covp.cli import options
 from covp.cli.output import print_json, print_table
 from covp.device.rtl.cores import has_rtl

@@ -10,7 +10,7 @@ import click
 import covp.device.debug
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
-from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
+from covp.cli.main import until_ctrl_c, wait_for_ctrl_c
 from covp.cli.output import echo
 from covp.device.debug.remote_bitbang import PROTOCOLS, debug_port
 from covp.device.debug.server import DebugServer

@@ -10,7 +10,7 @@ import click
 from covp.base.request import BuildOptions, RunOptions
 from covp.chip.platform_file import load_platform
 from covp.cli import options, timeline_files
-from covp.cli.energy_report import in_joules
+from covp.cli.cost_reports import in_joules
 from covp.cli.groups import GroupedCommand, option
 from covp.cli.output import echo, print_json, print_table, progress, warn
 from covp.cli.verdict import equality, reproduction

@@ -12,8 +12,8 @@ from covp.base.cache import write_atomically
 from covp.base.request import BuildOptions
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options, semihosting
-from covp.cli.ctrl_c import until_ctrl_c, wait_for_ctrl_c
 from covp.cli.groups import GroupedCommand
+from covp.cli.main import until_ctrl_c, wait_for_ctrl_c
 from covp.cli.output import echo, warn
 from covp.cli.provenance import model_note
 from covp.cli.serial_lines import SerialLines

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -16,7 +19,46 @@ from covp.base.temporary import sweep
 from covp.cli.failures import report
 from covp.cli.groups import LazyGroup
 from covp.cli.output import echo
-from covp.cli.streams import drop_output, occupy_closed_streams
+
+
+def occupy_closed_streams() -> None:
+    """Open a failing stream for each standard stream that a shell closed (``covp run ... >&-``).
+
+    Else the next file that is opened would take its number, and get what is printed.
+    """
+    for number, flags in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDWR)):
+        with contextlib.suppress(OSError):
+            os.fstat(number)
+            continue
+        os.open(os.devnull, flags)  # takes the lowest free number
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+
+
+def drop_output() -> None:
+    """Forget what could not be printed, so that the interpreter does not try again at exit."""
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
+
+@contextmanager
+def until_ctrl_c() -> Iterator[None]:
+    """End the block at Ctrl-C and say so on standard error."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        echo("stopped", err=True)
+
+
+def wait_for_ctrl_c() -> None:
+    """Block until Ctrl-C.
+
+    In short sleeps: a signal that another thread happens to take does not end an untimed wait.
+    """
+    while True:
+        time.sleep(0.1)
+
 
 SECTIONS = {
     "Run": {

@@ -6,7 +6,7 @@ import click
 
 from covp.chip.platform_file import load_platform
 from covp.cli import options
-from covp.cli.ctrl_c import until_ctrl_c
+from covp.cli.main import until_ctrl_c
 from covp.cli.output import echo
 from covp.device.openocd import DEFAULT_PORT
 from covp.device.openocd_server import OpenOcdServer

@@ -119,7 +119,7 @@ def _runs(files: Sequence[Path], names: Sequence[str]) -> list[tuple[str, Run]]:
 
 
 def _write_nodes(path: Path, runs: Sequence[tuple[str, Run]]) -> list[Path]:
-    from covp.report.model_explorer import write_node_data
+    from covp.report.model_graph import write_node_data
 
     if len(runs) > 1:
         raise UsageError(f"--model-explorer takes one run, not {len(runs)}")

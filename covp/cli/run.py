@@ -11,13 +11,10 @@ from covp.chip.platform_file import load_platform
 from covp.cli import data as samples_and_labels
 from covp.cli import options, timeline_files
 from covp.cli import wave as waveform
-from covp.cli.causes_report import print_causes
-from covp.cli.explain_report import print_explanation
+from covp.cli.cost_reports import print_causes, print_explanation, print_schedules, print_traffic
 from covp.cli.groups import GroupedCommand, option
 from covp.cli.output import print_json, progress, warn
-from covp.cli.overlap_report import print_schedules
 from covp.cli.run_report import print_report
-from covp.cli.traffic_report import print_traffic
 from covp.cli.verdict import reproduction
 from covp.evaluation import Evaluation, Sample, Wanted, build, rejected_layers
 from covp.evaluation import run as evaluate

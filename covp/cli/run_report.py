@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import isclose
 
+from covp.cli.cost_reports import area_lines, energy_lines, overlap_lines
 from covp.cli.data import data_lines
-from covp.cli.energy_report import area_lines, energy_lines
 from covp.cli.output import echo, print_table
-from covp.cli.overlap_report import overlap_lines
 from covp.cli.provenance import cycles_column, model_note, run_time
 from covp.cli.verdict import verdict_lines
 from covp.codegen.program import ProgramLayer

@@ -36,10 +36,10 @@ from covp.evaluation.data.quality import DataRecord
 from covp.evaluation.figures import ARENA, CYCLES, ENERGY, FLASH, INSTRUCTIONS, OFFLOADED, RAM, TIME
 from covp.evaluation.memory_map import Place
 from covp.evaluation.source.check import Floats
+from covp.runtime.call import Work
 from covp.runtime.devices import device_note
 from covp.runtime.profile import Offload
 from covp.runtime.transfers import Transfers
-from covp.runtime.work import Work
 
 
 class Moved(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ from covp.building.schedules import RecordedSchedules
 from covp.building.tune.keys import layer_key
 from covp.building.tune.measure import ScheduleBench
 from covp.building.tune.records import append_trials, trial_file
-from covp.building.tune.taken_over import remeasure_candidates
 from covp.building.tune.trial import ScheduleTrial
+from covp.building.tune.tuner import remeasure_candidates
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
 from covp.device.stop import EXACT

@@ -21,7 +21,6 @@ from covp.device.timeline import TimelineLog
 from covp.device.timing.peak import core_peak
 from covp.device.wave import Recorded
 from covp.evaluation.advice import Advice, advice
-from covp.evaluation.area import estimate_areas
 from covp.evaluation.check import Check, Mismatch
 from covp.evaluation.data.quality import Quality
 from covp.evaluation.documents import (
@@ -47,7 +46,7 @@ from covp.evaluation.documents import (
     UnitRecord,
     moved_by_master,
 )
-from covp.evaluation.energy import Energy, estimate_energy
+from covp.evaluation.energy import Energy, estimate_areas, estimate_energy
 from covp.evaluation.estimates import doubtful_units
 from covp.evaluation.memory_map import NO_MEMORY_MAP, MemoryMap, holds
 from covp.evaluation.origin import origin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -376,3 +376,17 @@ def _short(value: Any) -> str:
     else:
         text = printable(repr(value))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def copy_graph(graph: Graph) -> Graph:
+    """Return a copy with new operators and lists; immutable tensors and attributes are shared."""
+    ops: list[Op] = [
+        replace(op, inputs=list(op.inputs), outputs=list(op.outputs)) for op in graph.ops
+    ]
+    return replace(
+        graph,
+        inputs=list(graph.inputs),
+        outputs=list(graph.outputs),
+        ops=ops,
+        states=list(graph.states),
+    )

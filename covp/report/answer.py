@@ -10,8 +10,7 @@ from covp.report import designs
 from covp.report.figures.parameters import Line, curves, heat_map
 from covp.report.objectives import HARDLY, Objective, Row, shown, values
 from covp.report.page import Figure, Note, PagePart
-from covp.report.point_columns import certainty
-from covp.report.points import Grid
+from covp.report.point_columns import Grid, certainty
 from covp.report.sweep_tables import best
 
 _MOST_MAPS = 6

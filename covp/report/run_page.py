@@ -9,13 +9,11 @@ from pathlib import Path
 from covp.evaluation.documents import Run
 from covp.report.accuracy_table import accuracy_table
 from covp.report.comparison_tables import by_layer_table, totals_table
-from covp.report.figures.causes import causes_figure
 from covp.report.figures.comparison import Named, by_layer_figure, totals_figure
-from covp.report.figures.energy import energy_figure
+from covp.report.figures.costs import causes_figure, energy_figure, traffic_figure
 from covp.report.figures.layers import layers_figure
 from covp.report.figures.memory import arena_figure, memory_figure
 from covp.report.figures.roofline import roofline_figure
-from covp.report.figures.traffic import traffic_figure
 from covp.report.layer_tables import layers_table, work_table
 from covp.report.model_graph import ModelGraph
 from covp.report.page import Facts, Figure, FigureTile, Note, PagePart, Section, Tiles, write_page

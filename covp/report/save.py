@@ -12,8 +12,7 @@ from covp.errors import UsageError
 from covp.report import extra
 from covp.report.figures.pareto import POINTS
 from covp.report.page import Figure, Section
-from covp.report.point_columns import PointColumn, records
-from covp.report.points import Grid, Points
+from covp.report.point_columns import Grid, PointColumn, Points, records
 from covp.report.theme import PALETTE, vega_config
 
 FORMATS = ("png", "svg")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from pathlib import Path
 
-from covp.report import designs, points
+from covp.report import designs, point_columns
 from covp.report.answer import answer
 from covp.report.effects import GRID, effects
 from covp.report.figures.pareto import pareto
@@ -15,8 +15,7 @@ from covp.report.figures.sensitivity import levels, sensitivity
 from covp.report.memory_bound import memory_bound
 from covp.report.objectives import HARDLY, OBJECTIVES, Objective, Row, hardly_vary, objectives_of
 from covp.report.page import Facts, Figure, FigureTile, Note, PagePart, Section, Tiles, write_page
-from covp.report.point_columns import SWEEP, PointColumn, columns_of
-from covp.report.points import Grid, Points, PointTable
+from covp.report.point_columns import SWEEP, Grid, PointColumn, Points, PointTable, columns_of
 from covp.report.sweep_change import change, listing, summary
 from covp.report.sweep_tables import best_designs, failures, front_designs
 
@@ -53,7 +52,13 @@ def write_sweep_page(path: Path, sweeps: Sequence[Sweep]) -> None:
         UsageError: the file cannot be written, or the extra ``report`` is not installed.
     """
     title = "Sweep " + ", ".join(sweep.label for sweep in sweeps)
-    write_page(path, title, sweep_sections(sweeps), style=points.style(), script=points.script())
+    write_page(
+        path,
+        title,
+        sweep_sections(sweeps),
+        style=point_columns.style(),
+        script=point_columns.script(),
+    )
 
 
 def sweep_sections(sweeps: Sequence[Sweep]) -> list[Section]:

@@ -10,8 +10,8 @@ from covp.device.phase_count import PhaseCount, add_counts
 from covp.device.stop import Stop
 from covp.hardware.custom_instruction import InstructionUnit
 from covp.hardware.job_unit import JobRecord, JobUnit
+from covp.runtime.call import Work, of_instructions, of_jobs
 from covp.runtime.profile import Cost, LayerProfile, Offload, Profile
-from covp.runtime.work import Work, of_instructions, of_jobs
 
 OUTSIDE, BETWEEN, FIRST_LAYER = range(3)
 """Phases of an inference: the task runner, the run function itself, and from here on the layers."""

@@ -13,7 +13,6 @@ from covp.chip.platform_file import Platform, load_platform, platform_aliases, p
 from covp.codegen.program import Program
 from covp.compilers.toolchain import Toolchain, split_sources
 from covp.errors import CapacityError
-from covp.runtime.image import place_runtime, runtime_exports, runtime_library
 from covp.runtime.linking import (
     ALIGNMENT,
     FLASH_SECTIONS,
@@ -21,6 +20,9 @@ from covp.runtime.linking import (
     SECTIONS,
     ImageMemory,
     LoadedImage,
+    place_runtime,
+    runtime_exports,
+    runtime_library,
 )
 
 

@@ -11,8 +11,8 @@ from covp.codegen.program import ProgramLayer
 from covp.device.phase_count import Causes, FunctionCount, Traffic, add_causes, add_traffic
 from covp.device.stop import NO_FIGURES, Sources, Stop
 from covp.hardware.job_unit import JobRecord
+from covp.runtime.call import Work
 from covp.runtime.transfers import Transfers
-from covp.runtime.work import Work
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,15 @@ from covp.runtime.abi import untyped_task
 from covp.runtime.allocator import Block
 from covp.runtime.call import Call
 from covp.runtime.devices import open_device
-from covp.runtime.image import place_runtime, runtime_exports
-from covp.runtime.linking import ALIGNMENT, MARGIN, ImageMemory, LoadedImage, write_image
+from covp.runtime.linking import (
+    ALIGNMENT,
+    MARGIN,
+    ImageMemory,
+    LoadedImage,
+    place_runtime,
+    runtime_exports,
+    write_image,
+)
 from covp.runtime.profile import Cost, Profile
 from covp.runtime.sanitizer import Sanitizer
 from covp.runtime.signature import CType, Signature

@@ -26,8 +26,7 @@ from covp.errors import DeviceFault, FaultKind, UsageError
 from covp.runtime.abi import WORDS, words_of
 from covp.runtime.allocator import Block
 from covp.runtime.call import Call
-from covp.runtime.image import RETURN
-from covp.runtime.linking import FLASH_SECTIONS, MARGIN, LoadedImage, gaps
+from covp.runtime.linking import FLASH_SECTIONS, MARGIN, RETURN, LoadedImage, gaps
 from covp.runtime.signature import CType
 
 _FREED = 64

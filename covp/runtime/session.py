@@ -20,8 +20,7 @@ from covp.runtime.accelerators import attach_accelerator, detach_accelerator
 from covp.runtime.allocator import RegionUse
 from covp.runtime.graph_module import GraphModule
 from covp.runtime.hosted_graph import HostedGraph
-from covp.runtime.image import runtime_library
-from covp.runtime.linking import FLASH_SECTIONS, RAM_SECTIONS, LoadedImage
+from covp.runtime.linking import FLASH_SECTIONS, RAM_SECTIONS, LoadedImage, runtime_library
 from covp.runtime.module import Module
 from covp.runtime.placement import place_program
 from covp.runtime.profile import MemoryUse, Profile

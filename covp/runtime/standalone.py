@@ -9,7 +9,7 @@ from string import Template
 from covp.chip.platform_file import FIRST, Platform
 from covp.compilers.toolchain import SourceText, Toolchain, runtime_dir
 from covp.errors import UsageError
-from covp.runtime.image import ARCHITECTURE_SUFFIX, runtime_library, support_objects
+from covp.runtime.linking import ARCHITECTURE_SUFFIX, runtime_library, support_objects
 from covp.runtime.placement import MemoryPlacement
 
 

@@ -20,8 +20,7 @@ from covp.errors import DeviceError, DeviceFault, FaultKind
 from covp.runtime.abi import TASK_BYTES
 from covp.runtime.allocator import Block
 from covp.runtime.call import Call
-from covp.runtime.image import DONE, ENTRY, QUEUE, RETURN
-from covp.runtime.linking import ImageMemory, LoadedImage
+from covp.runtime.linking import DONE, ENTRY, QUEUE, RETURN, ImageMemory, LoadedImage
 from covp.runtime.sanitizer import Sanitizer
 from covp.runtime.transfers import MeteredDevice
 from covp.runtime.undefined_behaviour import as_finding

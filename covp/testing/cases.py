@@ -15,8 +15,8 @@ from covp.graph.zoo.builder import single_op_graph
 from covp.testing.case import Dtype, Layer, place_windows
 from covp.testing.contents import Content
 from covp.testing.quantizations import affine
+from covp.testing.requantization import halfway_image
 from covp.testing.tensors import Shape, filled, int8, int16, plain
-from covp.testing.ties import halfway_image
 
 
 def _tensor(name: str, shape: Shape, dtype: Dtype, scale: float, zero_point: int) -> Tensor:

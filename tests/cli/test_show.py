@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from covp.building.builder import build
+from covp.graph.graph import copy_graph
 from covp.graph.models import load_model
 from covp.graph.passes import PASSES, graph_after, run_passes
-from covp.graph.passes.copy import copy_graph
 
 from .conftest import Call
 

@@ -31,7 +31,7 @@ from covp.hardware.job_timing import JobTiming, Traffic
 from covp.hardware.job_unit import JobRecord
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
-from covp.runtime.work import of_instructions, of_jobs
+from covp.runtime.call import of_instructions, of_jobs
 
 SOFTWARE = """
 static int32_t scaled(int32_t value, int32_t multiplier, int32_t shift)

@@ -14,10 +14,9 @@ import covp
 import covp.graph.passes
 from covp.errors import ModelError
 from covp.graph.attributes import Elementwise, Transpose
-from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.graph import Graph, Op, Tensor, copy_graph
 from covp.graph.ops.gather import Gather
 from covp.graph.passes import run_passes
-from covp.graph.passes.copy import copy_graph
 from covp.graph.rewrites import MOST_WORK, wrong_rewrite
 from covp.testing.tensors import int8, plain
 

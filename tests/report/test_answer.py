@@ -7,7 +7,7 @@ from typing import Any
 from covp.report.answer import answer
 from covp.report.objectives import OBJECTIVES, Row
 from covp.report.page import Figure, Note, PagePart
-from covp.report.points import Grid
+from covp.report.point_columns import Grid
 from tests.report import sweep_rows
 
 CYCLES = [OBJECTIVES["cycles"]]

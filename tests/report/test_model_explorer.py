@@ -10,7 +10,7 @@ import msgspec
 
 from covp.cli.main import main
 from covp.evaluation.documents import Run
-from covp.report.model_explorer import node_data
+from covp.report.model_graph import node_data
 from tests.report.conftest import Written
 
 

@@ -12,11 +12,9 @@ import pytest
 from covp.cli.main import main
 from covp.evaluation.documents import Run
 from covp.exploration.sweep.api import sweep
-from covp.report.figures.causes import causes_figure
-from covp.report.figures.energy import energy_figure
+from covp.report.figures.costs import causes_figure, energy_figure, traffic_figure
 from covp.report.figures.layers import layers_figure
 from covp.report.figures.roofline import roofline_figure
-from covp.report.figures.traffic import traffic_figure
 from covp.report.page import Figure, Table
 from covp.report.run_labels import read_runs
 from covp.report.run_page import run_sections, write_run_page

@@ -1,7 +1,7 @@
 """Trials on disk: what each schedule of a layer costs, on a core, with a compiler.
 
 One JSON object per line, only ever appended: a search that is interrupted keeps what it has, and
-continues where it stopped. Files can be shared; `covp.building.tune.shipped` has those that come
+continues where it stopped. Files can be shared; `covp.building.tune.records` has those that come
 with covp.
 """
 
@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -21,13 +22,113 @@ import covp.codegen.kernels  # noqa: F401  (they register their schedules)
 from covp.base.cache import cache_dir
 from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.base.terminal import say
-from covp.building.tune.compilers import by_distance
 from covp.building.tune.keys import layer_key, structure_key
-from covp.building.tune.shipped import FOLDER, file_name, read_shipped_trials
 from covp.building.tune.trial import VERSION, Cost, ScheduleTrial, best_of, pareto_front
 from covp.chip.cores import Core, core_names
 from covp.codegen.layer import KernelRequest, schedules
+from covp.errors import CovpError
 from covp.graph.graph import Op
+
+
+def by_distance(compiler: str, known: Iterable[str]) -> list[str]:
+    """Return compilers, the most telling first: the same one, its nearest version, then the others.
+
+    Args:
+        compiler: name and version, e.g. "zig 0.17.0".
+        known: compilers of the same form. Of two versions at the same distance, and of another
+            compiler, the newer comes first.
+    """
+    name, version = _parse(compiler)
+
+    def key(other: str) -> tuple[bool, int, int]:
+        their_name, theirs = _parse(other)
+        same = their_name == name
+        return not same, abs(version - theirs) if same else 0, -theirs
+
+    return sorted(known, key=key)
+
+
+def _parse(compiler: str) -> tuple[str, int]:
+    """Return the name, and the first three numbers of the version as one."""
+    name, _, version = compiler.partition(" ")
+    numbers = [int(number) for number in re.findall(r"\d+", version)[:3]]
+    major, minor, patch = numbers + [0] * (3 - len(numbers))
+    return name, (major * 1000 + minor) * 1000 + patch
+
+
+FOLDER = Path(str(files("covp.building.tune") / "shipped"))
+
+
+class _Head(msgspec.Struct):
+    core: str
+    compiler: str
+    version: int
+
+
+class _Layer(msgspec.Struct):
+    layer: str
+    structure: str
+    trials: list[tuple[str, int, int | None, int, int]]
+
+
+_head, _layer = msgspec.json.Decoder(_Head), msgspec.json.Decoder(_Layer)
+
+
+def file_name(core: str, compiler: str) -> str:
+    """Return the name of the file of a core and a compiler."""
+    return f"{core}-{compiler.replace(' ', '-')}.jsonl"
+
+
+def read_shipped_trials(path: Path) -> list[ScheduleTrial]:
+    """Return the trials of one file.
+
+    Raises:
+        CovpError: the file is damaged.
+    """
+    head, *lines = path.read_bytes().splitlines()
+    try:
+        shared = _head.decode(head)
+        layers = [_layer.decode(line) for line in lines]
+    except msgspec.DecodeError as error:
+        raise CovpError(f"{path}: not covp's trials ({error}); install covp again") from None
+    return [
+        ScheduleTrial(
+            layer=one.layer,
+            core=shared.core,
+            compiler=shared.compiler,
+            version=shared.version,
+            schedule=schedule,
+            instructions=instructions,
+            cycles=cycles,
+            flash_bytes=flash,
+            scratch_bytes=scratch,
+            exact=True,
+            structure=one.structure,
+        )
+        for one in layers
+        for schedule, instructions, cycles, flash, scratch in one.trials
+    ]
+
+
+def write_shipped_trials(path: Path, trials: Iterable[ScheduleTrial]) -> None:
+    """Write exact trials of the virtual device, all of one core, compiler and version."""
+    layers: dict[str, list[ScheduleTrial]] = {}
+    for trial in trials:
+        layers.setdefault(trial.layer, []).append(trial)
+    (first, *_), *_ = layers.values()
+    head = {"core": first.core, "compiler": first.compiler, "version": first.version}
+    lines = [_compact(head), *(_compact(_pack(found)) for found in layers.values())]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _pack(trials: list[ScheduleTrial]) -> dict[str, object]:
+    rows = [(t.schedule, t.instructions, t.cycles, t.flash_bytes, t.scratch_bytes) for t in trials]
+    return {"layer": trials[0].layer, "structure": trials[0].structure, "trials": rows}
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
 
 __all__ = [
     "VERSION",
@@ -58,7 +159,7 @@ class Records:
 
     Args:
         paths: files with one trial per line.
-        shipped: files of `covp.building.tune.shipped`, which count less than trials of the same
+        shipped: files of `covp.building.tune.records`, which count less than trials of the same
             schedule in ``paths``.
     """
 

@@ -11,19 +11,17 @@ from covp.base import cache
 from covp.base.arguments import demand, demand_count, demand_name, demand_seconds
 from covp.base.closing import Closing
 from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective, change_options
+from covp.building.tune.keys import layer_key
 from covp.building.tune.measure import ScheduleBench
 from covp.building.tune.records import (
     VERSION,
-    Cost,
     Records,
-    ScheduleTrial,
     append_trials,
-    best_of,
-    layer_key,
     trial_file,
 )
 from covp.building.tune.search import ScheduleSearch, Strategy, make_search
-from covp.building.tune.taken_over import remeasure_candidates
+from covp.building.tune.trial import Cost, ScheduleTrial, best_of
+from covp.chip.cores import Core
 from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule
@@ -32,6 +30,51 @@ from covp.graph.graph import Graph, Op
 from covp.graph.passes import run_passes
 from covp.runtime.devices import is_fast, scheme_of
 from covp.runtime.jobs import open_jobs
+
+
+def _is_own(
+    trial: ScheduleTrial, op: Op, core: Core, compiler: str, device: str = "virtual"
+) -> bool:
+    """Return whether a trial is of this layer, core, compiler and kind of device."""
+    own = layer_key(op), core.key, compiler, device
+    return (trial.layer, trial.core, trial.compiler, trial.device) == own
+
+
+def remeasure_candidates(
+    records: Records,
+    op: Op,
+    core: Core,
+    compiler: str,
+    options: BuildOptions = DEFAULT_BUILD,
+    cost: Cost = "instructions",
+    device: str = "virtual",
+) -> list[Schedule]:
+    """Return the schedules to measure again: a build's, the default, other objectives' best.
+
+    Args:
+        records: where builds look.
+        op, core, compiler, device: as for `Records.groups`.
+        options, cost: of the build, as for `best_of`.
+
+    Returns:
+        Schedules that fit the layer; none where it has trials of its own, or no others.
+    """
+    points = schedules(KernelRequest(op, core, "layer"))
+    for trials in records.groups(op, core, compiler, device):
+        objectives = dict.fromkeys([options.optimize, *get_args(Objective)])
+        usable = records.filter_usable(trials, op, core)
+        best = [
+            best_of(usable, change_options(options, {"optimize": each}), cost)
+            for each in objectives
+        ]
+        found = dict.fromkeys(Schedule.parse(trial.schedule) for trial in best if trial is not None)
+        fitting = list(found)
+        if fitting and _is_own(trials[0], op, core, compiler, device):
+            return []
+        if fitting:
+            return list(dict.fromkeys([fitting[0], points[0], *fitting[1:]]))
+    return []
+
 
 Report = Callable[["Progress"], None]
 

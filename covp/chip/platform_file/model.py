@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from covp.chip.cores import Core, find_core
-from covp.chip.energy.core_energy import CoreEnergy
+from covp.chip.energy.core_costs import CoreEnergy
 from covp.chip.platform_file.caches import Cache
 from covp.chip.platform_file.further_cores import FIRST, FurtherCore
 from covp.chip.platform_file.memory import Address, Region, WaitStates, parse_size

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.chip.platform_file import Platform
-from covp.device.machine.custom_unit import CustomUnit
+from covp.device.machine.custom_instructions import CustomUnit
 from covp.device.rtl.cores import RtlCore
 from covp.device.rtl.model import RtlEvent, RtlModel
 from covp.errors import AcceleratorError, CovpError, DeviceError, DeviceFault

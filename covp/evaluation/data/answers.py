@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.errors import UsageError
-from covp.evaluation.data.metrics import area_under_curve, label_ranks
 from covp.evaluation.data.quality import MeanError, Scores
+from covp.evaluation.data.tasks import area_under_curve, label_ranks
 from covp.graph.graph import Graph
 
 Array = NDArray[Any]

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from covp.device.board import core_sources
-from covp.evaluation.area import estimate_area
+from covp.evaluation.energy import estimate_area
 from covp.evaluation.varied import PLATFORM, vary_design
 from covp.exploration.sweep.points import Point
 

@@ -124,7 +124,7 @@ class EnergyStation(Closing):
 
     @property
     def ports(self) -> list[str]:
-        """The terminals as `covp.firmware.mlperf.runner_ports` takes them."""
+        """The terminals as `covp.firmware.mlperf.official` takes them."""
         return [f"{self._interface.path}:{INTERFACE_USB}", f"{self._monitor.path}:{MONITOR_USB}"]
 
     @property

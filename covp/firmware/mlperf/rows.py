@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from covp.evaluation.data.metrics import area_under_curve, top_1
-from covp.evaluation.data.tasks import Metric, Task
+from covp.evaluation.data.tasks import Metric, Task, area_under_curve, top_1
 from covp.evaluation.further_documents import MlperfRow
 from covp.firmware.mlperf.points import MlperfPoint, Performance
 

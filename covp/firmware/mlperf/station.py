@@ -61,7 +61,7 @@ class WakeWordStation(Closing):
 
     @property
     def ports(self) -> list[str]:
-        """The terminals as `covp.firmware.mlperf.runner_ports` takes them."""
+        """The terminals as `covp.firmware.mlperf.official` takes them."""
         monitor = [] if self.monitor is None else [f"{self.monitor}:{MONITOR_USB}"]
         return [f"{self.interface}:{INTERFACE_USB}", *monitor]
 

@@ -8,19 +8,18 @@ from collections.abc import Callable, Sequence
 
 from covp.base.plugins import call_hook
 from covp.errors import CovpError, ModelError, UsageError, near_misses
-from covp.graph.graph import Graph
-from covp.graph.passes.constant_folding import fold_constants
-from covp.graph.passes.copy import copy_graph
-from covp.graph.passes.dead_code import remove_dead_ops
+from covp.graph.graph import Graph, copy_graph
+from covp.graph.passes.bind_states import separate_states
+from covp.graph.passes.cleanup import (
+    fold_constants,
+    merge_reshapes,
+    remove_dead_ops,
+    remove_no_ops,
+    reorder_flattened_weights,
+)
 from covp.graph.passes.expand_operators import expand_operators
-from covp.graph.passes.flatten_order import reorder_flattened_weights
-from covp.graph.passes.fold_scale import fold_scales
-from covp.graph.passes.fuse_activation import fuse_activations
 from covp.graph.passes.fuse_attention import fuse_attention
-from covp.graph.passes.fuse_pad import fuse_pads
-from covp.graph.passes.no_ops import remove_no_ops
-from covp.graph.passes.reshapes import merge_reshapes
-from covp.graph.passes.separate_states import separate_states
+from covp.graph.passes.fusions import fold_scales, fuse_activations, fuse_pads
 from covp.graph.passes.transposes import remove_transposes, reshape_for_transposes
 from covp.graph.passes.unused_channels import remove_unused_channels
 from covp.graph.rewrites import demand_same_results, wrong_rewrite

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from covp.graph.attributes import Transpose
-from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.graph import Graph, Op, Tensor, copy_graph
 from covp.graph.passes.axis_orders import (
     Order,
     compose,
@@ -22,7 +22,6 @@ from covp.graph.passes.axis_orders import (
     permute,
     undoes,
 )
-from covp.graph.passes.copy import copy_graph
 
 Choice = Callable[[Graph, Op, list[Op], Order], bool]
 """Rule that decides if transposes before an operator become one of that order after it."""

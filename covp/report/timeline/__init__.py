@@ -2,8 +2,7 @@
 
 from covp.report.timeline.chrome import trace_events, write_trace
 from covp.report.timeline.files import demand_writable
-from covp.report.timeline.of_run import timeline_of, timeline_of_log
-from covp.report.timeline.of_session import recording
+from covp.report.timeline.of_run import recording, timeline_of, timeline_of_log
 from covp.report.timeline.tracks import CounterTrack, Slice, Timeline, Track
 from covp.report.timeline.vcd import write_vcd
 

@@ -10,7 +10,7 @@ from covp.graph.attributes import Activation, Pair
 from covp.graph.graph import Graph
 from covp.graph.reference import run_reference
 from covp.testing import Case, ConvCase, PoolCase
-from covp.testing.ties import ties_of
+from covp.testing.requantization import ties_of
 from covp.testing.verify.chain import ChainCase, fit_part, refit
 
 AVERAGE = "AVERAGE_POOL_2D"

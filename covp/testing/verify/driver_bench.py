@@ -41,7 +41,7 @@ from covp.testing.verify.bench import (
 )
 from covp.testing.verify.bench_device import BenchDevice, Inside
 from covp.testing.verify.layer_memory import Area, Areas, GuardedMemory, KeptConstants
-from covp.testing.verify.layer_run import run_layer
+from covp.testing.verify.model_layers import run_layer
 from covp.testing.verify.throughput import impossible
 from covp.testing.verify.watch import CoreWatch, UnitWatch
 

@@ -19,7 +19,7 @@ from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.calls import lower_placement
 from covp.codegen.generate import generate
 from covp.codegen.offload import split_graph
-from covp.device.machine.custom_unit import CustomUnit
+from covp.device.machine.custom_instructions import CustomUnit
 from covp.graph.graph import Graph
 from covp.graph.passes import run_passes
 from covp.hardware.custom_instruction import CustomInstruction, InstructionUnit

@@ -9,19 +9,18 @@ import numpy as np
 import pytest
 
 import covp
-from covp.building.tune.compilers import by_distance
 from covp.building.tune.records import (
     VERSION,
     Records,
     ScheduleTrial,
     append_trials,
+    by_distance,
     layer_key,
     read_trials,
     structure_key,
     trial_file,
 )
-from covp.building.tune.taken_over import remeasure_candidates
-from covp.building.tune.tuner import Options, tune
+from covp.building.tune.tuner import Options, remeasure_candidates, tune
 from covp.chip.cores import Core, find_core
 from covp.codegen.layer import KernelRequest, schedules
 from covp.codegen.schedule import Schedule

@@ -7,8 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from covp.building.tune.records import VERSION, ScheduleTrial, append_trials
-from covp.building.tune.shipped import FOLDER, write_shipped_trials
+from covp.building.tune.records import (
+    FOLDER,
+    VERSION,
+    ScheduleTrial,
+    append_trials,
+    write_shipped_trials,
+)
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "ship_records.py"
 SPEC = importlib.util.spec_from_file_location("ship_records", SCRIPT)

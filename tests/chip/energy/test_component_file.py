@@ -14,8 +14,7 @@ from covp.chip.energy.accelergy_files import value_of
 from covp.chip.energy.technology import read_component_file
 from covp.errors import AcceleratorError, UsageError
 from covp.evaluation import build, run
-from covp.evaluation.area import estimate_areas
-from covp.evaluation.energy import Energy
+from covp.evaluation.energy import Energy, estimate_areas
 
 ARCHITECTURE = """
 architecture:

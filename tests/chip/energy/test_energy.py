@@ -15,13 +15,12 @@ from covp.chip.energy.coefficients import (
     read_tables,
     technologies,
 )
-from covp.chip.energy.core_area import core_areas
+from covp.chip.energy.core_costs import core_areas
 from covp.chip.energy.technology import NONE, technology_names
 from covp.chip.platform_file import load_platform, platform_names
 from covp.errors import AcceleratorError, PlatformError
 from covp.evaluation import Evaluation, build, run
-from covp.evaluation.area import estimate_areas
-from covp.evaluation.energy import Energy, EnergyPart
+from covp.evaluation.energy import Energy, EnergyPart, estimate_areas
 
 BOARD = """
 name: board

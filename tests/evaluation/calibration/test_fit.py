@@ -16,8 +16,7 @@ from covp.device.timing.trace import cost
 from covp.evaluation.calibration.calibrate import calibrate
 from covp.evaluation.calibration.costs import Costs, PreparedProgram, classifier
 from covp.evaluation.calibration.fit import fit
-from covp.evaluation.calibration.image import link
-from covp.evaluation.calibration.measure import Measured, record
+from covp.evaluation.calibration.measure import Measured, link, record
 from covp.evaluation.calibration.programs import hazard_programs, random_program
 from tests.device.rtl.conftest import need_rtl
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from covp.cli.sweep_report import print_result
+from covp.cli.sweep import print_result
 from covp.exploration.sweep.points import Row
 from covp.exploration.sweep.reader import make_spec
 from covp.exploration.sweep.result import SweepResult

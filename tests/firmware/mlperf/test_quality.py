@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from covp.evaluation.data.metrics import area_under_curve, top_1
 from covp.evaluation.data.stored import quantize
-from covp.evaluation.data.tasks import TASKS
+from covp.evaluation.data.tasks import TASKS, area_under_curve, top_1
 from covp.firmware.mlperf.rows import MlperfQuality
 from covp.graph.zoo.catalog import CATALOG
 from covp.testing.tensors import int8

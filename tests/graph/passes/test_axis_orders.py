@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from covp.graph.attributes import Concatenation, Elementwise, Mean, Pad, StridedSlice, Transpose
-from covp.graph.graph import Graph
+from covp.graph.graph import Graph, copy_graph
 from covp.graph.onnx import read_onnx
 from covp.graph.ops.gather import Gather
 from covp.graph.ops.interpolate import Interpolate
 from covp.graph.ops.placed import MirrorPad
 from covp.graph.ops.rearrange import Reverse, SplitV, Tile
 from covp.graph.passes import axis_orders, run_passes
-from covp.graph.passes.copy import copy_graph
-from covp.graph.passes.reshapes import merge_reshapes
+from covp.graph.passes.cleanup import merge_reshapes
 from covp.graph.passes.transposes import remove_transposes, reshape_for_transposes
 from covp.graph.reference import run_reference
 from covp.graph.zoo.builder import GraphBuilder

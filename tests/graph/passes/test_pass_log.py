@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import covp.graph.passes
-from covp.graph.graph import Graph
+from covp.graph.graph import Graph, copy_graph
 from covp.graph.models import load_model
 from covp.graph.passes import PASSES, run_passes
-from covp.graph.passes.copy import copy_graph
 from tests.graph.passes.padded import padded
 
 

@@ -22,14 +22,10 @@ from covp.graph.attributes import (
     StridedSlice,
     Transpose,
 )
-from covp.graph.graph import Graph, Tensor
+from covp.graph.graph import Graph, Tensor, copy_graph
 from covp.graph.passes import run_passes
-from covp.graph.passes.constant_folding import fold_constants
-from covp.graph.passes.copy import copy_graph
-from covp.graph.passes.dead_code import remove_dead_ops
-from covp.graph.passes.fuse_activation import fuse_activations
-from covp.graph.passes.fuse_pad import fuse_pads
-from covp.graph.passes.no_ops import remove_no_ops
+from covp.graph.passes.cleanup import fold_constants, remove_dead_ops, remove_no_ops
+from covp.graph.passes.fusions import fuse_activations, fuse_pads
 from covp.graph.reference import run_reference
 from covp.graph.zoo.builder import GraphBuilder
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from covp.graph.attributes import Concatenation, Elementwise, FullyConnected, Mean, Pad, Transpose
-from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.graph import Graph, Op, Tensor, copy_graph
 from covp.graph.passes import run_passes
-from covp.graph.passes.copy import copy_graph
 from covp.graph.passes.transposes import remove_transposes, reshape_for_transposes
 from covp.graph.reference import run_reference
 from covp.graph.zoo.builder import GraphBuilder

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from covp.accelerator.registry import find_backend
 from covp.graph.reference import run_reference
 from covp.testing import ConvCase, PoolCase
-from covp.testing.ties import ties_of
+from covp.testing.requantization import ties_of
 from covp.testing.verify import verify as verify_in_full
 from covp.testing.verify.averages import averages, averages_in
 from covp.testing.verify.chain import ChainCase

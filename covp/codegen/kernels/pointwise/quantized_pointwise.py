@@ -10,7 +10,7 @@ import numpy as np
 from covp.codegen.c_text import c_array, c_float, c_type
 from covp.codegen.kernels.clamp import clamp_includes
 from covp.codegen.kernels.loop_nest import LoopNest, broadcast_strides, dense_strides
-from covp.codegen.kernels.normalization.softmax_int16 import LOOKUP
+from covp.codegen.kernels.normalization.softmax import LOOKUP
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.pointwise.pointwise_formulas import INTEGER, Formula, formula
 from covp.codegen.kernels.pointwise.unary_table import emit_unary_table

@@ -1,4 +1,4 @@
-"""Factors and terms of each channel, as of a batch normalization, move into weights and biases."""
+"""Fusions of a layer with what follows or precedes it: activations, padding, constants."""
 
 from __future__ import annotations
 
@@ -8,8 +8,68 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.graph.attributes import Pad, Padding
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.ops import definition
 from covp.graph.ops.definition import ieee
+
+_ACTIVATIONS = {"RELU": "relu", "RELU6": "relu6"}
+
+
+def fuse_activations(graph: Graph) -> None:
+    """Fuse activations where it is bit-exact: the same scale on both sides and no other reader."""
+    producers = {id(tensor): op for op in graph.ops for tensor in op.outputs}
+    for op in list(graph.ops):
+        if op.kind not in _ACTIVATIONS:
+            continue
+        producer = producers.get(id(op.input(0)))
+        if producer is not None and _may_fuse(graph, producer, op):
+            producer.attributes = replace(producer.attributes, activation=_ACTIVATIONS[op.kind])
+            producer.outputs = list(op.outputs)
+            producers[id(op.output)] = producer
+            graph.ops.remove(op)
+
+
+def _may_fuse(graph: Graph, producer: Op, op: Op) -> bool:
+    middle, result = op.input(0), op.output
+    if not definition(producer.kind).clamps or producer.attributes.activation != "none":
+        return False
+    if len(graph.consumers(middle)) != 1 or graph.is_result(middle):
+        return False
+    if middle.dtype != result.dtype:
+        return False
+    if middle.quantization is None or result.quantization is None:
+        return True
+    return (middle.scale, middle.zero_point) == (result.scale, result.zero_point)
+
+
+def fuse_pads(graph: Graph) -> None:
+    """Fuse where that is bit-exact: rows and columns padded with the stored value of zero."""
+    for op in graph.ops:
+        if op.kind not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+            continue
+        pad = graph.producer(op.input(0))
+        if pad is not None and pad.kind in ("PAD", "PADV2") and _may_fuse_pad(graph, pad):
+            (top, bottom), (left, right) = pad.attributes.paddings[1:3]
+            own = op.attributes.padding
+            padding = Padding(
+                own.top + top, own.bottom + bottom, own.left + left, own.right + right
+            )
+            op.attributes = replace(op.attributes, padding=padding)
+            op.inputs[0] = pad.inputs[0]
+    # pads that are unused now are removed as dead code
+
+
+def _may_fuse_pad(graph: Graph, pad: Op) -> bool:
+    attributes: Pad = pad.attributes
+    source, result = pad.input(0), pad.output
+    if len(source.shape) != 4 or any(map(any, (attributes.paddings[0], attributes.paddings[3]))):
+        return False
+    if source.quantization is None or result.quantization is None:
+        return attributes.value == 0.0
+    same = (source.scale, source.zero_point) == (result.scale, result.zero_point)
+    return same and attributes.value == source.zero_point
+
 
 _CHANNEL_AXIS = {
     **dict.fromkeys(("CONV_2D", "CONV_ND", "FULLY_CONNECTED", "TRANSPOSE_CONV"), 0),
