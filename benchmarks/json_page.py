@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 from msgspec import inspect as types
 
+from covp.cli.failures import Failure
 from covp.evaluation import documents, further_documents, show
 from covp.evaluation.calibration.document import Calibrated
 from covp.evaluation.reproduce import Reproduced
@@ -45,6 +46,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "covp.station/1": StationServed,
     "covp.mlperf/1": further_documents.Mlperf,
     "covp.show/1": show.Shown,
+    "covp.error/1": Failure,
 }
 """Structures by the name of their schema."""
 _HEAD = "| key | type | unit | meaning |\n|---|---|---|---|\n"

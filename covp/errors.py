@@ -20,20 +20,50 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
+
+
+class Subject(TypedDict, total=False):
+    """What an error is about, for programs that handle it; the text says it too.
+
+    Attributes:
+        key: of a file, such as "memory[0].size".
+        operator, tensor: of a model, by name.
+        address: of memory or of an instruction's access.
+        length: bytes from ``address``.
+        needed, available: bytes.
+    """
+
+    key: str
+    operator: str
+    tensor: str
+    address: int
+    length: int
+    needed: int
+    available: int
 
 
 class CovpError(Exception):
     """Base of all errors that covp raises on purpose; the text is one line.
 
     The text is the message, with ``where`` before it and ``hint`` behind it.
+
+    Attributes:
+        subject: what it is about, as far as that is known.
     """
 
     exit_status = 1
+    subject: Subject
     _where: str | None = None
     _hint: str | None = None
 
-    def __init__(self, *arguments: object, where: object = None, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: object,
+        where: object = None,
+        hint: str | None = None,
+        **subject: Unpack[Subject],
+    ) -> None:
         """Take what the text is made of.
 
         Args:
@@ -41,9 +71,11 @@ class CovpError(Exception):
             where: the file or key; the text begins with it and a colon.
             hint: what would fix it. The text ends with it, after a semicolon, or after the colon
                 that the message ends with.
+            subject: what it is about.
         """
         self._where = None if where is None else str(where)
         self._hint = hint
+        self.subject = subject
         if arguments and isinstance(arguments[0], str):
             message = arguments[0] if where is None else f"{where}: {arguments[0]}"
             if hint is not None:
@@ -116,7 +148,7 @@ class CapacityError(CovpError):
         *,
         hint: str | None = None,
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint, needed=needed, available=available)
         self.needed = needed
         self.available = available
         self.kind = kind
@@ -237,6 +269,10 @@ class DeviceFault(DeviceError):
         self.registers = dict(registers or {})
         self.call_stack = call_stack
         super().__init__(kind)
+        if address is not None:
+            self.subject["address"] = address
+        if size is not None:
+            self.subject["length"] = size
 
     @property
     def where(self) -> str | None:

@@ -1,4 +1,4 @@
-"""`readable`: what msgspec says of a value that does not fit, in the words of the file."""
+"""`readable`: msgspec's errors in the words of the file; `place_of`: the key they are about."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ _WORDS = {
 }  # fmt: skip
 
 
+def place_of(error: msgspec.ValidationError | str) -> str:
+    """Return the key that msgspec's error is about, such as "memory[0].size"; "" for the whole."""
+    return str(error).partition(" - at ")[2].rpartition("$")[2].rstrip("`").lstrip(".")
+
+
 def readable(error: msgspec.ValidationError | str, kind: Any) -> str:
     """Rewrite msgspec's "... - at `$.memory[0].size`" as "memory[0].size: ...", with what is valid.
 
@@ -24,8 +29,7 @@ def readable(error: msgspec.ValidationError | str, kind: Any) -> str:
         error: of `msgspec.convert`, or its text.
         kind: the type that it converts to.
     """
-    reason, _, place = str(error).partition(" - at ")
-    where = place.rpartition("$")[2].rstrip("`").lstrip(".")
+    reason, where = str(error).partition(" - at ")[0], place_of(error)
     there = list(_at(inspect.type_info(kind), where))
     unknown = re.match(r"Object contains unknown field `(.*)`$", reason)
     missing = re.match(r"Object missing required field `(.*)`$", reason)

@@ -22,7 +22,7 @@ import msgspec
 
 from covp.base.cache import content_key
 from covp.base.installed import CORES, find_brought, single
-from covp.base.struct_errors import readable
+from covp.base.struct_errors import place_of, readable
 from covp.base.yaml_files import read_yaml
 from covp.chip.isa import Isa
 from covp.errors import PlatformError, near_misses
@@ -241,7 +241,9 @@ def _core_file(path: Path) -> CoreFile:
     try:
         return msgspec.convert(content, CoreFile)
     except msgspec.ValidationError as error:
-        raise PlatformError(f"{readable(error, CoreFile)}", where=path) from None
+        raise PlatformError(
+            f"{readable(error, CoreFile)}", where=path, key=place_of(error)
+        ) from None
 
 
 def _timing(folder: Path, stated: str | None) -> str | None:

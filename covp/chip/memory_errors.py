@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from covp.chip.platform_file import Platform
+from covp.errors import DeviceError
 
 _STACK_GUARD = 0x10000
 """Bytes below the stack within which an access, or the sp, comes from a stack that ran over."""
@@ -42,3 +43,9 @@ def nearest_region(platform: Platform, address: int) -> str:
     if address < region.start:
         return f"{region.start - address} bytes below {region.name} at 0x{region.start:08x}"
     return f"{address - region.end} bytes past the end of {region.name} at 0x{region.end:08x}"
+
+
+def outside_memory(address: int, size: int) -> DeviceError:
+    """Return the error of ``size`` bytes from ``address`` that are not all in the memory."""
+    text = f"{size} bytes at 0x{address:08x} lie outside the memory map"
+    return DeviceError(text, address=address, length=size)

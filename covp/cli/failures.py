@@ -10,13 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import click
+import msgspec
 
+from covp.base.document import Bytes, Count
 from covp.base.shortage import small_address_space
 from covp.cli.output import echo, print_json
-from covp.errors import CovpError, DeviceFault
+from covp.errors import CovpError, DeviceFault, Subject
 
 INTERRUPTED = 130
 _WHERE = re.compile(r"^(?P<where>[^\s:]*[./][^\s:]*(?::\d+)?|[a-z_]+(?:\[\d+\])?(?:\.\w+)*): ")
@@ -24,12 +25,49 @@ _ENDLESS = re.compile(r"(\S{60})\S{180,}(\S{60})")
 _HINT = re.compile(r"(?:; |: )(?=did you mean |known are |see )|; ")
 
 
+class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A failure: its line, and what the line says as values.
+
+    Attributes:
+        kind: the class in [errors](reference/errors.md), or `OSError`, `MemoryError`,
+            `Interrupted`, `InternalError`
+        message: the line on standard error, without `covp: `
+        where: file, key or code address; null where the message names none
+        hint: the part of the message that says what would fix it
+        key: of a file that it is about, as `memory[0].size`
+        operator: of a model, by its name
+        tensor: of a model, by its name
+        address: of memory
+        length: from `address`
+        needed: of memory, in one piece
+        available: of memory, in one piece
+    """
+
+    kind: str
+    message: str
+    where: str | None = None
+    hint: str | None = None
+    key: str | None = None
+    operator: str | None = None
+    tensor: str | None = None
+    address: Count | None = None
+    length: Bytes | None = None
+    needed: Bytes | None = None
+    available: Bytes | None = None
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="covp.error/1"):
+    """The output of a failed command with ``--json``."""
+
+    error: ErrorRecord
+
+
 def report(error: BaseException, arguments: Sequence[str]) -> int:
     """Print an error in one line, and as JSON where that is wanted; the exit status."""
     status, kind, message = _classify(error)
     echo(f"covp: {message}", err=True)
     if wants_json(arguments):
-        print_json({"schema": "covp.error/1", "error": _record(error, kind, message)})
+        print_json(Failure(error=_record(error, kind, message)))
     return status
 
 
@@ -90,9 +128,10 @@ def _one_line(text: str) -> str:
     return words.encode(errors="backslashreplace").decode()
 
 
-def _record(error: BaseException, kind: str, message: str) -> dict[str, Any]:
-    """Return the ``error`` of ``covp.error/1``: an error's own fields, else what its text says."""
+def _record(error: BaseException, kind: str, message: str) -> ErrorRecord:
+    """Return an error's own fields; where and hint are else those that its text says."""
     where, hint = None, None
+    subject: Subject = error.subject if isinstance(error, CovpError) else {}
     if isinstance(error, CovpError):
         where, hint = error.where, error.hint
     elif isinstance(error, OSError) and isinstance(error.filename, str):
@@ -106,4 +145,4 @@ def _record(error: BaseException, kind: str, message: str) -> dict[str, Any]:
         hint = _one_line(hint)
     elif _HINT.search(message):
         hint = _HINT.split(message)[-1]
-    return {"kind": kind, "message": message, "where": where, "hint": hint}
+    return ErrorRecord(kind=kind, message=message, where=where, hint=hint, **subject)

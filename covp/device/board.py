@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from covp.chip.cores import Core
+from covp.chip.memory_errors import outside_memory
 from covp.chip.platform_file import FIRST, Platform
 from covp.device.code_names import CodeNames
 from covp.device.host_calls import HostCalls
@@ -237,7 +238,7 @@ class Board:
             found = (each for each in self.memories if each.region.holds(at, min(end - at, 1)))
             memory = next(found, None)
             if memory is None:
-                raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
+                raise outside_memory(address, size)
             parts.append((memory, at, min(end, memory.region.end) - at))
             at = min(end, memory.region.end)
             if at == end:

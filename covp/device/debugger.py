@@ -12,6 +12,7 @@ from typing import Protocol
 
 from covp.base.closing import Owned
 from covp.chip.cores import Core
+from covp.chip.memory_errors import outside_memory
 from covp.chip.platform_file import Platform, Region
 from covp.device.abilities import Abilities
 from covp.device.code_names import CodeNames
@@ -266,7 +267,7 @@ class DebuggerDevice(Owned):
     def _region(self, address: int, size: int) -> Region:
         region = self.platform.region_of(address, size)
         if region is None:
-            raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
+            raise outside_memory(address, size)
         return region
 
     def _check_written(self, address: int, data: bytes) -> None:

@@ -19,7 +19,12 @@ import signal
 from contextlib import suppress
 
 from covp.base.closing import Owned
-from covp.chip.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
+from covp.chip.memory_errors import (
+    is_stack_overflow,
+    nearest_region,
+    outside_memory,
+    stack_overflow_detail,
+)
 from covp.chip.platform_file import Platform
 from covp.device.abilities import Abilities
 from covp.device.code_names import CodeNames
@@ -204,7 +209,7 @@ class HostDevice(Owned):
         for start, offset, length, _ in self._pieces:
             if start <= address and address + size <= start + length:
                 return memory, offset + address - start
-        raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
+        raise outside_memory(address, size)
 
     def _ready_process(self) -> HostProcess:
         if self._process is None or not self._process.usable:

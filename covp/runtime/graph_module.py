@@ -139,10 +139,11 @@ class GraphModule(Module):
         if not 0 <= layer < len(self.program.layers):
             return error
         where = f"in layer {self.program.layers[layer].name} ({self.program.layers[layer].target})"
+        error.subject["operator"] = self.program.layers[layer].name
         if isinstance(error, DeviceFault):
             error.detail = f"{error.detail}; {where}" if error.detail else where
             return error
-        return AcceleratorError(f"{error}, {where}")
+        return AcceleratorError(f"{error}, {where}", **error.subject)
 
     def _infer(self) -> Sequence[Stop]:
         """Run from inputs in the arena to outputs there; return the `Stop` of each execution."""

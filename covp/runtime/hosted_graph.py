@@ -135,9 +135,11 @@ class HostedGraph(GraphModule):
         except DeviceFault as error:
             where = f"in layer {layer.name} ({layer.target})"
             error.detail = f"{error.detail}; {where}" if error.detail else where
+            error.subject["operator"] = layer.name
             raise
         except AcceleratorError as error:
-            raise AcceleratorError(f"{error}, in layer {layer.name} ({layer.target})") from error
+            text = f"{error}, in layer {layer.name} ({layer.target})"
+            raise AcceleratorError(text, operator=layer.name) from error
 
     def outputs(self) -> list[NDArray[Any]]:
         """Return the model's outputs as they are in the arena now."""

@@ -2,11 +2,17 @@
 
 import json
 import os
+import pickle
 import struct
 import subprocess
 from pathlib import Path
 
 import pytest
+
+import covp
+from covp.device.virtual import VirtualDevice
+from covp.errors import DeviceError, DeviceFault
+from covp.graph import zoo
 
 from .conftest import Call
 from .test_process import COVP
@@ -61,7 +67,7 @@ def test_status_line_and_document(
     assert set(done.document) == {"schema", "error"}
     assert done.document["schema"] == "covp.error/1"
     error = done.document["error"]
-    assert set(error) == {"kind", "message", "where", "hint"}
+    assert {"kind", "message", "where", "hint"} < set(error)
     assert error["kind"] == kind and f"covp: {error['message']}\n" == done.err
 
 
@@ -92,6 +98,56 @@ def test_the_fields_of_the_document(
     assert (error["where"], error["hint"]) == (where, hint)
     assert error["message"].startswith(f"{where}: " if where else "")
     assert error["message"].endswith(hint or "")
+
+
+PLATFORM = """\
+name: mine
+core: {core}
+clock_hz: 1000000
+memory:
+  - {{name: flash, kind: flash, start: 0, size: {size}}}
+  - {{name: ram, kind: ram, start: 0x20000000, size: 64K}}
+stack: 2K
+"""
+
+
+@pytest.mark.parametrize(
+    ("core", "size", "key"),
+    [("cortex-m4", "64K", "core"), ("cortex-m3", "64X", "memory[0].size")],
+)
+def test_the_key_of_a_wrong_file(
+    call: Call, tmp_path: Path, core: str, size: str, key: str
+) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(PLATFORM.format(core=core, size=size))
+    error = call("run", "kws", "-p", str(file), "--json").document["error"]
+    assert error["key"] == key and f"{file}: {key}: " in error["message"]
+
+
+def test_the_tensor_of_a_wrong_model(call: Call, tmp_path: Path) -> None:
+    content = bytearray(zoo.find("kws").path.read_bytes())
+    for start in range(len(content) - 4):  # the first input's shape, (1, 49, 10, 1)
+        if content[start : start + 16] == struct.pack("<4i", 1, 49, 10, 1):
+            content[start + 4 : start + 8] = struct.pack("<i", -1)
+    (tmp_path / "wrong.tflite").write_bytes(content)
+    error = call("run", str(tmp_path / "wrong.tflite"), *MODEL, "--json").document["error"]
+    assert error["tensor"] and f"tensor {error['tensor']} has a dynamic shape" in error["message"]
+
+
+def test_the_bytes_of_what_does_not_fit(call: Call) -> None:
+    error = call("run", "vww", "-p", "hifive1", "--json").document["error"]
+    assert error["needed"] > error["available"] > 0
+    assert f"{error['needed']}" in error["message"].replace(",", "")
+
+
+def test_the_address_of_a_fault() -> None:
+    fault = DeviceFault("unmapped read", pc=0x100, address=0x7000_0000, size=4)
+    copied = pickle.loads(pickle.dumps(fault))
+    assert copied.subject == fault.subject == {"address": 0x7000_0000, "length": 4}
+    device = VirtualDevice(covp.load_platform("riscv32"))
+    with device, pytest.raises(DeviceError, match="lie outside the memory map") as wrong:
+        device.read(0x7000_0000, 8)
+    assert wrong.value.subject == {"address": 0x7000_0000, "length": 8}
 
 
 def test_json_by_environment(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from covp.base.arguments import read_file
-from covp.base.struct_errors import readable
+from covp.base.struct_errors import place_of, readable
 from covp.base.yaml_files import read_yaml
 from covp.errors import AcceleratorError
 
@@ -163,7 +163,9 @@ def read_as(path: Path, kind: type[_T]) -> _T:
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        raise AcceleratorError(f"{readable(error, kind)}", where=path) from None
+        raise AcceleratorError(
+            f"{readable(error, kind)}", where=path, key=place_of(error)
+        ) from None
 
 
 _ENERGY = ("energy", "dynamic energy(pJ)")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from covp.base.struct_errors import readable
+from covp.base.struct_errors import place_of, readable
 from covp.base.yaml_files import read_yaml
 from covp.chip.cores import Core, cores_dir
 from covp.chip.energy.coefficients import Coefficient, find_microcontroller
@@ -60,7 +60,9 @@ def _read(folder: Path) -> CoreArea | None:
     try:
         return msgspec.convert(read_yaml(path, PlatformError), CoreArea)
     except msgspec.ValidationError as error:
-        raise PlatformError(f"{readable(error, CoreArea)}", where=path) from None
+        raise PlatformError(
+            f"{readable(error, CoreArea)}", where=path, key=place_of(error)
+        ) from None
 
 
 Picojoules = Annotated[float, msgspec.Meta(gt=0, le=1e6)]

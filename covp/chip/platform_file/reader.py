@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from covp.base.installed import PLATFORMS, find_brought, single
-from covp.base.struct_errors import readable
+from covp.base.struct_errors import place_of, readable
 from covp.base.yaml_files import read_yaml
 from covp.chip.cores import is_core_path, timing_file
 from covp.chip.platform_file.memory import join_regions
@@ -99,11 +99,14 @@ def read_platform(path: Path) -> Platform:
     try:
         platform = msgspec.convert(content, Platform)
     except msgspec.ValidationError as error:
-        raise PlatformError(f"{readable(error, Platform)[:_LONGEST]}", where=path) from None
+        raise PlatformError(
+            f"{readable(error, Platform)[:_LONGEST]}", where=path, key=place_of(error)
+        ) from None
     platform = _with_paths(platform, path.parent.resolve())
     problem = first_problem(platform)
     if problem:
-        raise PlatformError(f"{problem[:_LONGEST]}", where=path)
+        key = problem.partition(": ")[0]
+        raise PlatformError(f"{problem[:_LONGEST]}", where=path, key=key)
     return msgspec.structs.replace(
         platform, memory=join_regions(platform.memory, platform.named_memory)
     )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from covp.base.struct_errors import readable
+from covp.base.struct_errors import place_of, readable
 from covp.base.yaml_files import read_yaml
 from covp.chip.cores import Core, all_cores, find_core
 from covp.errors import PlatformError, near_misses
@@ -90,7 +90,9 @@ def rtl_of(core: Core) -> RtlCore:
     try:
         found = msgspec.convert(values, RtlCore)
     except msgspec.ValidationError as error:
-        raise PlatformError(f"{readable(error, RtlCore)}", where=file) from None
+        raise PlatformError(
+            f"{readable(error, RtlCore)}", where=file, key=place_of(error)
+        ) from None
     own = next((n for n in found.sources if not found.package and not Path(n).is_absolute()), None)
     if own is not None:
         raise PlatformError(f"sources: {own}: there is no package; write ./{own}", where=file)

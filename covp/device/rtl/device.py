@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from covp.base.closing import Closing
 from covp.chip.isa.riscv import CAUSES
-from covp.chip.memory_errors import is_stack_overflow, nearest_region, stack_overflow_detail
+from covp.chip.memory_errors import (
+    is_stack_overflow,
+    nearest_region,
+    outside_memory,
+    stack_overflow_detail,
+)
 from covp.chip.platform_file import Platform
 from covp.device.abilities import Abilities
 from covp.device.code_names import CodeNames
@@ -294,7 +299,7 @@ class RtlDevice(Closing):
         for memory in self.memories:
             if memory.region.holds(address, size):
                 return memory
-        raise DeviceError(f"{size} bytes at 0x{address:08x} lie outside the memory map")
+        raise outside_memory(address, size)
 
 
 _LUI, _ADDI, _JALR, _SYSTEM = 0x37, 0x13, 0x67, 0x73

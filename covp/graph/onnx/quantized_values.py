@@ -82,7 +82,10 @@ def as_int8(importer: Importer, tensor: Tensor, parameters: ScaleAndZeroPoint) -
     if tensor.dtype == np.uint8:
         tensor = shift_to_int8(importer, tensor, wanted)
     if tensor.dtype != np.int8:
-        raise ModelError(f"tensor {tensor.name} is {tensor.dtype}; int8 and uint8 are supported")
+        raise ModelError(
+            f"tensor {tensor.name} is {tensor.dtype}; int8 and uint8 are supported",
+            tensor=tensor.name,
+        )
     made = any(tensor is output for op in importer.ops for output in op.outputs)
     if tensor.quantization is None and not made:
         tensor.quantization = wanted

@@ -18,7 +18,7 @@ import onnx
 import onnx.external_data_helper
 
 from covp.base.request import Shapes
-from covp.errors import ModelError, near_misses, printable
+from covp.errors import ModelError, Subject, near_misses, printable
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.model_file import identifier, model_bytes
 from covp.graph.onnx.converters import CONVERTERS, unknown_operator
@@ -126,7 +126,7 @@ def read_onnx(
     except ModelError as error:
         text = printable(" ".join(str(error).split()))
         cut = f"{text[:_LONGEST]}{'...' * (len(text) > _LONGEST)}"
-        raise ModelError(f"{where}: {cut}") from error.__cause__
+        raise ModelError(f"{where}: {cut}", **error.subject) from error.__cause__
     except RecursionError:
         raise ModelError(f"{where}: its graphs are nested too deeply") from None
 
@@ -232,11 +232,13 @@ class _Reader:
             except (ModelError, *_WRONG) as error:
                 if not scope.named:
                     raise
-                text = str(error)
-                if not isinstance(error, ModelError):
+                text, name = str(error), proto.name or f"{proto.op_type}_{position}"
+                subject: Subject = {"operator": name}
+                if isinstance(error, ModelError):
+                    subject.update(error.subject)
+                else:
                     text = f"its inputs or attributes are wrong: {type(error).__name__}: {error}"
-                name = proto.name or f"{proto.op_type}_{position}"
-                raise ModelError(f"node {name} ({proto.op_type}): {text}") from error
+                raise ModelError(f"node {name} ({proto.op_type}): {text}", **subject) from error
 
     def _node(self, proto: onnx.NodeProto, scope: _Scope) -> None:
         domain = "" if proto.domain in _OWN else proto.domain

@@ -47,9 +47,14 @@ def array_of(tensor: onnx.TensorProto) -> NDArray[Any]:
     try:
         found = np.asarray(onnx.numpy_helper.to_array(tensor))
     except Exception as error:
-        raise ModelError(f"constant {tensor.name} is damaged: {error}") from None
+        raise ModelError(
+            f"constant {tensor.name} is damaged: {error}", tensor=tensor.name
+        ) from None
     if found.shape != tuple(tensor.dims):
-        raise ModelError(f"constant {tensor.name} is damaged: its shape is {tuple(tensor.dims)}")
+        raise ModelError(
+            f"constant {tensor.name} is damaged: its shape is {tuple(tensor.dims)}",
+            tensor=tensor.name,
+        )
     return found.astype(dtype, copy=False)
 
 

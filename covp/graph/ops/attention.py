@@ -86,7 +86,9 @@ def _split(tensor: Tensor, heads: int) -> Shape:
         return shape
     if len(shape) == 3 and heads and shape[2] % heads == 0:
         return (shape[0], heads, shape[1], shape[2] // heads)
-    raise ModelError(f"tensor {tensor.name} of shape {shape} does not have {heads} heads")
+    raise ModelError(
+        f"tensor {tensor.name} of shape {shape} does not have {heads} heads", tensor=tensor.name
+    )
 
 
 def _shapes(op: Op) -> list[Shape]:

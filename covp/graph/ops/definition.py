@@ -47,7 +47,8 @@ def of_one_type(*dtypes: str, data: Sequence[int] | None = (0,)) -> TypeRule:
             if tensor.dtype != tensors[0].dtype:
                 raise ModelError(
                     f"tensor {tensor.name} is {tensor.dtype} and {tensors[0].name} is "
-                    f"{tensors[0].dtype}; one type is needed, convert the model again"
+                    f"{tensors[0].dtype}; one type is needed, convert the model again",
+                    tensor=tensor.name,
                 )
 
     return rule
@@ -59,7 +60,8 @@ def check_type(tensor: Tensor, *dtypes: str) -> None:
         known = [name for name in dtypes if name != "int32"] or list(dtypes)
         raise ModelError(
             f"tensor {tensor.name} is {tensor.dtype}; "
-            f"{' and '.join([', '.join(known[:-1]), known[-1]][len(known) < 2 :])} are supported"
+            f"{' and '.join([', '.join(known[:-1]), known[-1]][len(known) < 2 :])} are supported",
+            tensor=tensor.name,
         )
 
 

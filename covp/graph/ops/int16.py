@@ -29,7 +29,8 @@ def check_int16(*tensors: Tensor) -> None:
         if tensor.dtype == np.int16 and tensor.quantization is not None and tensor.zero_point:
             raise ModelError(
                 f"tensor {tensor.name} is int16 with zero point {tensor.zero_point}, which must be "
-                "0; convert the model again"
+                "0; convert the model again",
+                tensor=tensor.name,
             )
 
 

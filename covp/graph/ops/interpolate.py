@@ -131,7 +131,10 @@ def _taps_shape(op: Op) -> list[Shape]:
     a = op.attributes
     for tensor, count in zip(op.inputs, (1, 2), strict=True):
         if tensor is not None and tensor.size != count * len(a.extents):
-            raise ModelError(f"{tensor.name} has {tensor.size} values for {len(a.extents)} axes")
+            raise ModelError(
+                f"{tensor.name} has {tensor.size} values for {len(a.extents)} axes",
+                tensor=tensor.name,
+            )
     return [(a.size,)] if a.mode == "nearest" else [(a.size, a.taps)] * 2
 
 

@@ -77,7 +77,7 @@ def layer_norm_integers(op: Op) -> LayerNormIntegers:
 
 def _constant(tensor: Tensor) -> NDArray[Any]:
     if tensor.data is None:
-        raise ModelError(f"{tensor.name} must be constant; freeze the model")
+        raise ModelError(f"{tensor.name} must be constant; freeze the model", tensor=tensor.name)
     return tensor.data
 
 

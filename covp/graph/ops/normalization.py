@@ -134,7 +134,10 @@ def _layer_shape(op: Op) -> list[Shape]:
     row = shape[axis:]
     for tensor in op.inputs[1:]:
         if tensor is not None and tensor.shape != row:
-            raise ModelError(f"tensor {tensor.name} has shape {tensor.shape}; a row has {row}")
+            raise ModelError(
+                f"tensor {tensor.name} has shape {tensor.shape}; a row has {row}",
+                tensor=tensor.name,
+            )
     kept = (*shape[:axis], *(1 for _ in row))
     return [shape, kept, kept][: len(op.outputs)]
 

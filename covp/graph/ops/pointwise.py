@@ -113,10 +113,14 @@ def check_types(op: Op) -> None:
         if tensor.dtype != data[0].dtype:
             raise ModelError(
                 f"tensor {tensor.name} is {tensor.dtype} and {data[0].name} is "
-                f"{data[0].dtype}; one type is needed, convert the model again"
+                f"{data[0].dtype}; one type is needed, convert the model again",
+                tensor=tensor.name,
             )
     if rule.gives == "bool" and op.output.dtype != np.bool_:
-        raise ModelError(f"tensor {op.output.name} is {op.output.dtype}; {op.kind} needs bool")
+        raise ModelError(
+            f"tensor {op.output.name} is {op.output.dtype}; {op.kind} needs bool",
+            tensor=op.output.name,
+        )
     if is_quantized(op):
         _check_quantization(op)
     else:
@@ -127,7 +131,9 @@ def _check_plain(kind: str, tensor: Tensor, takes: str) -> None:
     if tensor.dtype.kind not in takes or (tensor.dtype.kind == "f" and tensor.dtype != np.float32):
         names = {"f": "float32", "i": "integers", "u": "unsigned integers", "b": "bool"}
         known = ", ".join(names[letter] for letter in takes)
-        raise ModelError(f"tensor {tensor.name} is {tensor.dtype}; {kind} takes {known}")
+        raise ModelError(
+            f"tensor {tensor.name} is {tensor.dtype}; {kind} takes {known}", tensor=tensor.name
+        )
 
 
 def _check_quantization(op: Op) -> None:

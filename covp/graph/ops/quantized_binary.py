@@ -55,7 +55,8 @@ def compared_factors(op: Op) -> tuple[Factor, Factor]:
         if op.input(position).scale >= 1:
             raise ModelError(
                 f"tensor {op.input(position).name} has scale {op.input(position).scale:g}; "
-                "comparisons take scales below 1, as in TFLite"
+                "comparisons take scales below 1, as in TFLite",
+                tensor=op.input(position).name,
             )
     return quantize_multiplier(op.input(0).scale), quantize_multiplier(op.input(1).scale)
 

@@ -90,7 +90,7 @@ class QuantizedLstm:
         tensors = [source, hidden, cell, *(op.input(position) for position in range(1, 9))]
         for tensor in tensors:
             if tensor.quantization is None or tensor.quantization.per_channel:
-                raise ModelError(f"tensor {tensor.name} needs one scale")
+                raise ModelError(f"tensor {tensor.name} needs one scale", tensor=tensor.name)
         power = math.log2(cell.scale)
         if power != round(power) or int(power) not in _CELL_POWERS or cell.zero_point:
             raise ModelError(
@@ -115,7 +115,10 @@ class QuantizedLstm:
 def _gate(op: Op, gate: int) -> Gate:
     weights, recurrent, bias = (op.input(first + gate) for first in (1, 5, 12))
     if weights.data is None or recurrent.data is None or bias.data is None:
-        raise ModelError(f"tensor {weights.name} and its like must be constant; freeze the model")
+        raise ModelError(
+            f"tensor {weights.name} and its like must be constant; freeze the model",
+            tensor=weights.name,
+        )
     if weights.zero_point or recurrent.zero_point:
         raise ModelError(f"weights {weights.name} or {recurrent.name} have a zero point")
     source, hidden = op.input(0), op.input(18)

@@ -191,7 +191,8 @@ def _types(op: Op) -> None:
     if op.output.dtype != source.dtype:
         raise ModelError(
             f"tensor {op.output.name} is {op.output.dtype} and {source.name} is {source.dtype}; "
-            "one type is needed, convert the model again"
+            "one type is needed, convert the model again",
+            tensor=op.output.name,
         )
     quantized = source.quantization is not None and source.dtype != np.float32
     check_type(source, *(rule.quantized if quantized else rule.types))

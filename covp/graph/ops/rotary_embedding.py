@@ -57,7 +57,8 @@ def _shape(op: Op) -> list[Shape]:
         fits = len(rows) == 1 if has_positions else rows == (batch, sequence)
         if not fits or table.shape[-1] != half:
             raise ModelError(
-                f"tensor {table.name} of shape {table.shape} does not fit {half} pairs"
+                f"tensor {table.name} of shape {table.shape} does not fit {half} pairs",
+                tensor=table.name,
             )
     if has_positions and op.input(POSITIONS).shape != (batch, sequence):
         raise ModelError(f"positions of shape {op.input(POSITIONS).shape} do not fit the tensor")

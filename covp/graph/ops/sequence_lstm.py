@@ -68,9 +68,13 @@ def _shapes(op: Op) -> list[Shape]:
 def _demand(op: Op, position: int, shape: Shape) -> None:
     tensor = op.input(position)
     if tensor.shape != shape:
-        raise ModelError(f"tensor {tensor.name} has shape {tensor.shape}; {shape} is needed")
+        raise ModelError(
+            f"tensor {tensor.name} has shape {tensor.shape}; {shape} is needed", tensor=tensor.name
+        )
     if tensor.data is None:
-        raise ModelError(f"tensor {tensor.name} must be constant; freeze the model")
+        raise ModelError(
+            f"tensor {tensor.name} must be constant; freeze the model", tensor=tensor.name
+        )
 
 
 def _types(op: Op) -> None:

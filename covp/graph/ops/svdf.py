@@ -67,7 +67,9 @@ def _shapes(op: Op) -> list[Shape]:
         raise ModelError(f"state {state.name} has shape {state.shape}; {kept} is needed")
     for tensor in (op.input(FEATURE), op.input(TIME), bias):
         if tensor is not None and tensor.data is None:
-            raise ModelError(f"tensor {tensor.name} must be constant; freeze the model")
+            raise ModelError(
+                f"tensor {tensor.name} must be constant; freeze the model", tensor=tensor.name
+            )
     return [(source[0], units), state.shape]
 
 

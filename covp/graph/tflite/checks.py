@@ -47,7 +47,8 @@ def _check_scales(op: Op) -> None:
     for tensor in (*filter(None, op.inputs), *op.outputs):
         if tensor.dtype in scaled and tensor.quantization is None:
             raise ModelError(
-                f"tensor {tensor.name} is {tensor.dtype} without a scale; quantize the model"
+                f"tensor {tensor.name} is {tensor.dtype} without a scale; quantize the model",
+                tensor=tensor.name,
             )
 
 
@@ -55,9 +56,11 @@ def _check_activation(tensor: Tensor) -> None:
     """Check that an activation has one scale and at least one element."""
     quantization = tensor.quantization
     if quantization is not None and quantization.per_channel and tensor.dtype.kind in "iu":
-        raise ModelError(f"tensor {tensor.name} has a scale per channel; one is needed")
+        raise ModelError(
+            f"tensor {tensor.name} has a scale per channel; one is needed", tensor=tensor.name
+        )
     if 0 in tensor.shape:
-        raise ModelError(f"tensor {tensor.name} is empty: shape {tensor.shape}")
+        raise ModelError(f"tensor {tensor.name} is empty: shape {tensor.shape}", tensor=tensor.name)
 
 
 def _check_fixed_output(op: Op) -> None:

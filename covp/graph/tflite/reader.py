@@ -10,7 +10,7 @@ import numpy as np
 import tflite
 from numpy.typing import NDArray
 
-from covp.errors import ModelError
+from covp.errors import ModelError, Subject
 from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.model_file import identifier, model_bytes
 from covp.graph.ops import definition
@@ -81,7 +81,8 @@ def read_tflite(data: bytes, name: str = "model", where: str = "model") -> Graph
         return _model(TfliteFile(data), name)
     except ModelError as error:
         text = str(error)  # with names and numbers of any length in a damaged file
-        raise ModelError(f"{where}: {text[:_LONGEST]}{'...' * (len(text) > _LONGEST)}") from None
+        cut = f"{text[:_LONGEST]}{'...' * (len(text) > _LONGEST)}"
+        raise ModelError(f"{where}: {cut}", **error.subject) from None
     except DAMAGE as error:
         raise ModelError(
             f"{where}: damaged or truncated ({type(error).__name__} while reading); "
@@ -182,9 +183,10 @@ class _Subgraph:
             if self._outputs.isdisjoint(outputs) and settle(op):
                 return None
         except _UnknownOperatorError as error:
-            raise ModelError(f"operator {index} is {error}") from None
+            raise ModelError(f"operator {index} is {error}", operator=f"{index}") from None
         except ModelError as error:
-            raise ModelError(f"operator {index} ({kind}): {error}") from None
+            subject: Subject = {"operator": f"{kind.lower()}_{index}", **error.subject}
+            raise ModelError(f"operator {index} ({kind}): {error}", **subject) from None
         return op
 
     def _connect(self, op: Op, inputs: list[int], outputs: list[int]) -> None:
@@ -222,7 +224,9 @@ class _Subgraph:
         """Return the variable after the operator that is read now."""
         before = self.tensors[at]
         if not self.tensors.is_variable(at):
-            raise ModelError(f"tensor {before.name} is changed but not marked as variable")
+            raise ModelError(
+                f"tensor {before.name} is changed but not marked as variable", tensor=before.name
+            )
         name = self.tensors.unused_name(f"{before.name}_after")
         after = Tensor(name, before.shape, before.dtype, before.quantization)
         self.variables.write(("tensor", at), after)
@@ -288,7 +292,10 @@ def _widen_weights(op: Op) -> int:
             continue
         scales = tensor.quantization
         if scales is None:
-            raise ModelError(f"tensor {tensor.name} is int8 without a scale; quantize the model")
+            raise ModelError(
+                f"tensor {tensor.name} is int8 without a scale; quantize the model",
+                tensor=tensor.name,
+            )
         shape = [1] * len(tensor.shape)
         shape[scales.axis] = scales.scale.size
         centred = tensor.data.astype(np.float32) - scales.zero_point.reshape(shape)

@@ -82,7 +82,8 @@ class SubgraphTensors:
             kind = _TYPE_NAMES.get(raw.Type(), f"type {raw.Type()}")
             raise ModelError(
                 f"tensor {name} is {kind.lower()}, which is not supported; convert the model to "
-                "int8 (full integer quantization) or float32"
+                "int8 (full integer quantization) or float32",
+                tensor=name,
             )
         dtype: np.dtype[Any] = np.dtype(_DTYPES[raw.Type()])
         _check_shape(name, shape, dtype)
@@ -90,7 +91,7 @@ class SubgraphTensors:
         if scaled is not None and dtype.kind in "iu":
             info, points = np.iinfo(dtype), scaled.zero_point
             if points.min() < info.min or points.max() > info.max:
-                raise ModelError(f"tensor {name} has a zero point outside {dtype}")
+                raise ModelError(f"tensor {name} has a zero point outside {dtype}", tensor=name)
         if raw.Type() == tflite.TensorType.INT4:
             return Tensor(name, shape, dtype, scaled, self._nibbles(raw, name, shape), bits=4)
         return Tensor(name, shape, dtype, scaled, self._data(raw, shape, dtype))
@@ -101,7 +102,8 @@ class SubgraphTensors:
         if not content:
             raise ModelError(
                 f"tensor {name} is int4 and no constant, which is not supported; convert the model "
-                "with int8 activations"
+                "with int8 activations",
+                tensor=name,
             )
         packed = np.frombuffer(content, np.int8)
         values = np.stack([(packed << 4) >> 4, packed >> 4], axis=1).reshape(-1)
@@ -124,11 +126,17 @@ class SubgraphTensors:
 
 def _check_shape(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if len(shape) > _MOST_AXES:
-        raise ModelError(f"tensor {name} has {len(shape)} axes; at most {_MOST_AXES} are supported")
+        raise ModelError(
+            f"tensor {name} has {len(shape)} axes; at most {_MOST_AXES} are supported", tensor=name
+        )
     if any(extent < 0 for extent in shape):
-        raise ModelError(f"tensor {name} has a dynamic shape {shape}; fix it when converting")
+        raise ModelError(
+            f"tensor {name} has a dynamic shape {shape}; fix it when converting", tensor=name
+        )
     if math.prod(shape) * dtype.itemsize >= 2**31:
-        raise ModelError(f"tensor {name} of shape {shape} is larger than a core's memory")
+        raise ModelError(
+            f"tensor {name} of shape {shape} is larger than a core's memory", tensor=name
+        )
 
 
 def _quantization(raw: Any, name: str, shape: tuple[int, ...]) -> Quantization | None:
@@ -142,9 +150,11 @@ def _quantization(raw: Any, name: str, shape: tuple[int, ...]) -> Quantization |
     # biases of old converters state the axis of their weights
     axis = int(parameters.QuantizedDimension()) if scale.size > 1 and len(shape) > 1 else 0
     if not np.isfinite(scale).all() or (scale <= 0).any():
-        raise ModelError(f"tensor {name} has a scale that is not a positive number")
+        raise ModelError(f"tensor {name} has a scale that is not a positive number", tensor=name)
     if scale.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scale.size):
-        raise ModelError(f"tensor {name}: {scale.size} scales do not fit its shape {shape}")
+        raise ModelError(
+            f"tensor {name}: {scale.size} scales do not fit its shape {shape}", tensor=name
+        )
     return Quantization(scale, zero_points, axis)
 
 

@@ -72,7 +72,10 @@ def _heads(node: OnnxNode, tensor: Tensor, attribute: str) -> int:
     if len(tensor.shape) == 4:
         return tensor.shape[1]
     if len(tensor.shape) != 3:
-        raise ModelError(f"tensor {tensor.name} of shape {tensor.shape} has neither 3 nor 4 axes")
+        raise ModelError(
+            f"tensor {tensor.name} of shape {tensor.shape} has neither 3 nor 4 axes",
+            tensor=tensor.name,
+        )
     count = int(node.get(attribute, 0))
     if count < 1 or tensor.shape[2] % count:
         raise ModelError(f"{attribute}={count} does not divide {tensor.name} of {tensor.shape}")

@@ -59,7 +59,9 @@ def activation_of(number: int) -> Activation:
 
 def image_size(tensor: Tensor) -> Pair:
     if len(tensor.shape) != 4:
-        raise ModelError(f"tensor {tensor.name} has shape {tensor.shape}; NHWC is needed")
+        raise ModelError(
+            f"tensor {tensor.name} has shape {tensor.shape}; NHWC is needed", tensor=tensor.name
+        )
     return tensor.shape[1], tensor.shape[2]
 
 
