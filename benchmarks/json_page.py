@@ -21,9 +21,12 @@ import msgspec
 from msgspec import inspect as types
 
 from covp.cli.failures import Failure
+from covp.cli.lists import CacheState, Lists
 from covp.evaluation import documents, further_documents, show
 from covp.evaluation.calibration.document import Calibrated
 from covp.evaluation.reproduce import Reproduced
+from covp.exploration.sweep.points import SweepDocument
+from covp.exploration.sweep.status import StatusDocument
 from covp.firmware.document import BoardServed, Exported, StationServed
 from covp.firmware.multicore.document import Multicore
 from covp.testing.bisect import Verdict
@@ -46,6 +49,10 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "covp.station/1": StationServed,
     "covp.mlperf/1": further_documents.Mlperf,
     "covp.show/1": show.Shown,
+    "covp.sweep/1": SweepDocument,
+    "covp.sweep-status/1": StatusDocument,
+    "covp.cache/1": CacheState,
+    "Lists": Lists,
     "covp.error/1": Failure,
 }
 """Structures by the name of their schema."""
@@ -82,6 +89,8 @@ def page(text: str) -> str:
         end = re.compile(r"^(?!\|)", re.M).search(text, first)
         assert end is not None
         rows = [f"| `schema` | string | | `{schema}` |\n", *_rows(kind)]
+        if kind is Lists:  # each is printed by itself
+            rows = [row for row in rows if "[]" in row]
         text = text[:first] + _HEAD + "".join(rows) + text[end.start() :]
     return text
 
@@ -164,9 +173,9 @@ def _schema(kind: types.Type) -> str | None:
 
 def meanings(kind: type) -> dict[str, str]:
     """Return what a structure's docstring says of each attribute, on one line."""
-    text = inspect.getdoc(kind) or ""
-    _, _, listed = text.partition("Attributes:\n")
-    found: dict[str, str] = {}
+    inherited = kind.__base__ if issubclass(kind.__base__ or object, msgspec.Struct) else None
+    found = {} if inherited in (None, msgspec.Struct) else meanings(inherited)
+    _, _, listed = (inspect.getdoc(kind) or "").partition("Attributes:\n")
     for names, said in re.findall(r"^    ([\w, ]+): (.*(?:\n      .*)*)", listed, re.M):
         line = " ".join(said.split()).removesuffix(".").replace("; None: ", "; null: ")
         line = re.sub(r"\bNone where\b", "null where", line)

@@ -6,6 +6,7 @@ import click
 
 from covp.accelerator.registry import find_backend, list_backends
 from covp.cli import options
+from covp.cli.lists import ListedAccelerator, ListedParameter
 from covp.cli.output import echo, print_json
 
 
@@ -40,15 +41,15 @@ def accelerators(
     if as_json:
         print_json(
             [
-                {
-                    "name": info.name,
-                    "description": info.description,
-                    "origin": info.origin,
-                    "parameters": [
-                        {"name": p.name, "default": p.default, "description": p.description}
+                ListedAccelerator(
+                    name=info.name,
+                    description=info.description,
+                    origin=info.origin,
+                    parameters=[
+                        ListedParameter(name=p.name, default=p.default, description=p.description)
                         for p in info.parameters
                     ],
-                }
+                )
                 for info in known
             ]
         )

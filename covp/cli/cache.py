@@ -17,19 +17,19 @@ def cache(context: click.Context, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     from covp.base.cache_upkeep import state
+    from covp.cli.lists import CacheState
 
     now = state()
     if as_json:
         print_json(
-            {
-                "schema": "covp.cache/1",
-                "path": str(now.path),
-                "bytes": now.bytes,
-                "entries": now.entries,
-                "repaired": now.repaired,
-                "limit_bytes": now.limit,
-                "kinds": now.kinds,
-            }
+            CacheState(
+                path=str(now.path),
+                bytes=now.bytes,
+                entries=now.entries,
+                repaired=now.repaired,
+                limit_bytes=now.limit,
+                kinds=now.kinds,
+            )
         )
         return
     echo(f"{now.path}")

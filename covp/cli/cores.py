@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
-import msgspec
 
 from covp.chip.cores import Core, all_cores
 from covp.chip.energy.core_costs import core_area
 from covp.cli import options
+from covp.cli.lists import ListedCore, ListedTiming
 from covp.cli.output import print_json, print_table
 from covp.device.rtl.cores import has_rtl
 from covp.device.timing.model import TimingModel, core_timing
@@ -45,20 +43,21 @@ def _row(core: Core, timing: TimingModel | None) -> list[str]:
     ]
 
 
-def _document(core: Core, timing: TimingModel | None) -> dict[str, Any]:
-    return {
-        "name": core.name,
-        "description": core.description,
-        "isa": core.isa.name,
-        "like": list(core.like),
-        "timing": {
-            "model": timing.name,
-            "source": timing.source,
-            "assumes": timing.assumes,
-            "error": dict(timing.errors),
-        }
-        if timing
-        else None,
-        "rtl": has_rtl(core),
-        "area": msgspec.to_builtins(core_area(core)),
-    }
+def _document(core: Core, timing: TimingModel | None) -> ListedCore:
+    found = None
+    if timing is not None:
+        found = ListedTiming(
+            model=timing.name,
+            source=timing.source,
+            assumes=timing.assumes,
+            error=dict(timing.errors),
+        )
+    return ListedCore(
+        name=core.name,
+        description=core.description,
+        isa=core.isa.name,
+        like=list(core.like),
+        timing=found,
+        rtl=has_rtl(core),
+        area=core_area(core),
+    )

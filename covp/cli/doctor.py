@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 import click
@@ -15,20 +14,10 @@ import click
 from covp.base.dependencies import get_extra
 from covp.base.installed import GROUPS, brought
 from covp.cli import options
+from covp.cli.lists import ListedTool
 from covp.cli.output import print_json, print_table
 from covp.device.rtl.cores import rtl_packages
 from covp.report.table import Table, texts
-
-
-@dataclass(frozen=True)
-class _FoundTool:
-    """One tool: ``version`` is None where it is missing."""
-
-    tool: str
-    version: str | None
-    enables: str
-    get: str
-
 
 _PACKAGES = (
     ("unicorn", "the virtual device", "pip install unicorn"),
@@ -70,15 +59,17 @@ _TOOLS = (
 _HOST = "--device host: C as a process of yours; no sandbox, it may do all that you may"
 
 
-def _brought() -> Iterator[_FoundTool]:
+def _found(tool: str, version: str | None, enables: str, get: str) -> ListedTool:
+    return ListedTool(tool=tool, version=version, enables=enables, get=get)
+
+
+def _brought() -> Iterator[ListedTool]:
     """Yield findings on what other packages bring."""
     for group in GROUPS:
         for each in brought(group).values():
             for one in each:
                 clash = "" if len(each) == 1 else "; several packages bring that name"
-                yield _FoundTool(
-                    f"{one.kind} {one.name}", one.package, f"from {one.value}{clash}", "-"
-                )
+                yield _found(f"{one.kind} {one.name}", one.package, f"from {one.value}{clash}", "-")
 
 
 @click.command()
@@ -86,13 +77,13 @@ def _brought() -> Iterator[_FoundTool]:
 def doctor(as_json: bool) -> None:
     """Show what is installed, which features each tool enables and how to get it."""
     findings = [
-        *(_FoundTool(name, _package_version(name), *rest) for name, *rest in _PACKAGES),
-        *(_FoundTool(name, _tool_version(name), *rest) for name, *rest in _TOOLS),
-        _FoundTool("device host", _host(), _HOST, "a machine with Linux on x86-64"),
+        *(_found(name, _package_version(name), *rest) for name, *rest in _PACKAGES),
+        *(_found(name, _tool_version(name), *rest) for name, *rest in _TOOLS),
+        _found("device host", _host(), _HOST, "a machine with Linux on x86-64"),
         *_brought(),
     ]
     if as_json:
-        print_json([asdict(finding) for finding in findings])
+        print_json(findings)
         return
     rows = [[f.tool, f.version or f"missing: {f.get}", f.enables] for f in findings]
     print_table(Table("", texts("tool", "version", "enables"), rows))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
+import msgspec
 
 from covp.cli import options
+from covp.cli.lists import ListedModel
 from covp.cli.output import echo, print_json, print_table
 from covp.graph import zoo
 from covp.report.table import Table, Value, numbers, texts
@@ -21,7 +23,7 @@ def models(context: click.Context, as_json: bool) -> None:
         return
     found = [zoo.find(name) for name in zoo.names(more=True)]
     if as_json:
-        print_json([asdict(model) | {"path": str(model.path)} for model in found])
+        print_json([msgspec.convert(asdict(m) | {"path": str(m.path)}, ListedModel) for m in found])
         return
     rows: list[list[Value]] = [
         [m.name, m.description, m.source, m.macs, str(m.path)] for m in found

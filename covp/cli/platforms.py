@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
 
 import click
-import msgspec
 
 from covp.chip.energy.core_costs import core_area
 from covp.chip.platform_file import Platform, load_platform, platform_aliases, platform_names
 from covp.cli import options
 from covp.cli.data import SampleOptions, accuracy_cell, data_lines, run_data
+from covp.cli.lists import ListedEnergy, ListedPlatform
 from covp.cli.output import echo, print_json, print_table, progress, warn
 from covp.cli.verdict import amount, difference_lines, equality, reproduction
 from covp.evaluation import ScheduleSource, Trial
@@ -164,18 +163,18 @@ def platforms(as_json: bool) -> None:
     if as_json:
         print_json(
             [
-                {
-                    "name": p.name,
-                    "alias_of": aliases.get(p.name),
-                    "description": p.description,
-                    "core": p.core.name,
-                    "clock_hz": p.clock_hz if has_clock(p) else None,
-                    "flash_bytes": size(p, "flash"),
-                    "ram_bytes": size(p, "ram"),
-                    "accelerator_slot": p.accelerators is not None,
-                    "energy": _energy(p),
-                    "core_area": msgspec.to_builtins(core_area(p.core)),
-                }
+                ListedPlatform(
+                    name=p.name,
+                    alias_of=aliases.get(p.name),
+                    description=p.description,
+                    core=p.core.name,
+                    clock_hz=p.clock_hz if has_clock(p) else None,
+                    flash_bytes=size(p, "flash"),
+                    ram_bytes=size(p, "ram"),
+                    accelerator_slot=p.accelerators is not None,
+                    energy=_energy(p),
+                    core_area=core_area(p.core),
+                )
                 for p in known
             ]
         )
@@ -200,14 +199,14 @@ def platforms(as_json: bool) -> None:
     echo("other names: " + "; ".join(f"{name}: {', '.join(also[name])}" for name in sorted(also)))
 
 
-def _energy(platform: Platform) -> dict[str, Any] | None:
+def _energy(platform: Platform) -> ListedEnergy | None:
     if platform.energy is None:
         return None
     run, sleep = platform.energy.run, platform.energy.sleep
-    return {
-        "pj_per_cycle": run.value,
-        "pj_per_sleep_cycle": sleep.value if sleep else None,
-        "model": platform.energy.model,
-        "assumes": platform.energy.conditions,
-        "source": run.source,
-    }
+    return ListedEnergy(
+        pj_per_cycle=run.value,
+        pj_per_sleep_cycle=sleep.value if sleep else None,
+        model=platform.energy.model,
+        assumes=platform.energy.conditions,
+        source=run.source,
+    )

@@ -233,7 +233,7 @@ def _print_status(where: str, as_json: bool) -> int:
 
     status = read_status(where)
     if as_json:
-        print_json({"schema": "covp.sweep-status/1", **status.record()})
+        print_json(status.record())
     else:
         echo(str(status))
     return 0

@@ -18,14 +18,14 @@ class CoreArea(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A core after generic synthesis, without any foundry's library.
 
     Attributes:
-        configuration: of the core, in words.
-        package: on PyPI, with its version: where the RTL comes from.
-        cells: gates and flip-flops.
-        flip_flops: of these.
-        memory_bits: of memories of more than 64 words, which are not among the cells.
-        transistors: of the cells, in static CMOS.
-        kge: thousands of NAND2 with as many transistors (gate equivalents).
-        source: the tool with its version, and the command.
+        configuration: of the core, in words
+        package: on PyPI, with its version: where the RTL comes from
+        cells: gates and flip-flops
+        flip_flops: of these
+        memory_bits: of memories of more than 64 words, which are not among the cells
+        transistors: of the cells, in static CMOS
+        kge: thousands of NAND2 with as many transistors (gate equivalents)
+        source: the tool with its version, and the command
     """
 
     configuration: str

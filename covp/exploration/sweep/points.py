@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from covp.accelerator.parameters import Value
+from covp.base.document import Amount, Bytes, Cycles, Instructions, Joules, Ratio, Seconds, unit
 from covp.base.figure import FigureDescription, figures_in
 from covp.base.request import EVERY_MATCH, BuildOptions
 from covp.evaluation.data import Data
@@ -29,6 +30,7 @@ from covp.evaluation.figures import (
 )
 
 _VERSION = version("covp")
+_Area = Annotated[Amount, unit("um2")]
 
 
 @dataclass(frozen=True)
@@ -96,29 +98,32 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of a point, or why there are none. Rows pickle.
 
     Attributes:
-        key, toolchain, optimize, seed: of the point.
-        model: its name in the zoo, or the path of its file.
-        model_source: "official", "custom", "synthetic" or "file", see
-            `covp.graph.models.ModelFile`.
-        platform: its name, or the path of its file.
-        accelerators, vary: of the point.
-        status: "ok", or "failed".
-        reason: one line; None where nothing failed.
-        how: "run" on the virtual device, or "retimed" from the trace of such a run.
-        instructions: that the core retired, exact.
-        cycles, seconds, energy_j: of one inference, estimated; None where it is not known.
-        waiting: cycles in which the core waits for accelerators.
-        area_um2: of the accelerators, square micrometres, estimated; 0 without any, None where it
-            is not known of one of them.
-        flash_bytes, ram_bytes, arena_bytes: of the firmware.
-        mac_coverage: see `covp.evaluation.Evaluation.mac_coverage`.
-        matches_reference: whether the outputs are the reference's.
-        accuracy: over the samples of the sweep, see `covp.evaluation.data.Scores.accuracy`; None
-            without any, or where their labels are floats.
-        mean_error: the mean magnitude of the outputs' differences from such labels.
-        cycles_model: the timing model.
-        cycles_error: its relative error where it was compared with a real core; None: unchecked.
-        covp_version: that found it out.
+        key: a hash of all that the figures depend on
+        model: zoo name or path
+        model_source: as in `covp.run/1`; null where it failed
+        platform: name or path
+        accelerators: of the set-up; empty: the core alone
+        toolchain: `zig` or `gcc`
+        optimize: `speed`, `balanced` or `size`
+        vary: the parameters that differ from what the files say
+        seed: of the random inputs
+        status: `ok` or `failed`
+        reason: why it failed
+        how: `run`, or `retimed` from the trace of a run
+        instructions: exact
+        cycles: estimated
+        seconds: `cycles` at the platform's clock
+        waiting: in which the core waits for accelerators; part of `cycles`
+        energy_j: estimated (`energy.md`); null where a part of it is not known
+        area_um2: of the accelerators, estimated (`energy.md`); null where one states none
+        arena_bytes: part of `ram_bytes`
+        mac_coverage: of the model's MACs, what accelerators did
+        matches_reference: of the outputs of the inference
+        accuracy: null without samples
+        mean_error: of the samples whose labels are floats, mean magnitude
+        cycles_model: the timing model
+        cycles_error: its largest known relative error; null: never checked
+        covp_version: that found the figures
     """
 
     key: str
@@ -132,21 +137,21 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["ok", "failed"] = "ok"
     reason: str | None = None
     how: Literal["run", "retimed"] | None = None
-    instructions: Annotated[int | None, INSTRUCTIONS] = None
-    cycles: Annotated[int | None, CYCLES] = None
-    seconds: Annotated[float | None, TIME] = None
-    waiting: Annotated[int | None, WAITING] = None
-    energy_j: Annotated[float | None, ENERGY] = None
-    area_um2: Annotated[float | None, AREA] = None
-    flash_bytes: Annotated[int | None, FLASH] = None
-    ram_bytes: Annotated[int | None, RAM] = None
-    arena_bytes: Annotated[int | None, ARENA] = None
-    mac_coverage: Annotated[float | None, OFFLOADED] = None
+    instructions: Annotated[Instructions | None, INSTRUCTIONS] = None
+    cycles: Annotated[Cycles | None, CYCLES] = None
+    seconds: Annotated[Seconds | None, TIME] = None
+    waiting: Annotated[Cycles | None, WAITING] = None
+    energy_j: Annotated[Joules | None, ENERGY] = None
+    area_um2: Annotated[_Area | None, AREA] = None
+    flash_bytes: Annotated[Bytes | None, FLASH] = None
+    ram_bytes: Annotated[Bytes | None, RAM] = None
+    arena_bytes: Annotated[Bytes | None, ARENA] = None
+    mac_coverage: Annotated[Ratio | None, OFFLOADED] = None
     matches_reference: bool | None = None
-    accuracy: Annotated[float | None, ACCURACY] = None
-    mean_error: Annotated[float | None, MEAN_ERROR] = None
+    accuracy: Annotated[Ratio | None, ACCURACY] = None
+    mean_error: Annotated[Annotated[Amount, unit("of the outputs")] | None, MEAN_ERROR] = None
     cycles_model: str | None = None
-    cycles_error: float | None = None
+    cycles_error: Ratio | None = None
     model_source: str | None = None
     covp_version: str = ""
 
@@ -154,6 +159,36 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     def is_ok(self) -> bool:
         """True if there are figures."""
         return self.status == "ok"
+
+
+class SweepRow(Row, frozen=True, kw_only=True):
+    """A row among those of a sweep.
+
+    Attributes:
+        feasible: it has figures, and they keep all constraints; null: it breaks none, and lacks a
+            figure that has a limit
+        on_front: it is not infeasible, and no other design of its model is as good in all
+            objectives and better in one
+    """
+
+    feasible: bool | None = None
+    on_front: bool = False
+
+
+class SweepDocument(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="covp.sweep/1"
+):
+    """The output of ``covp sweep --json``.
+
+    Attributes:
+        objectives: what the front is of; `cycles` where the file names none
+        constraints: as in the file
+        points: the designs of the file, in its order
+    """
+
+    objectives: list[str]
+    constraints: list[str]
+    points: list[SweepRow]
 
 
 FIGURES: Mapping[str, FigureDescription] = figures_in(Row)

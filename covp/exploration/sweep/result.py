@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from covp.base.html_table import html_table
 from covp.base.pareto import front
 from covp.exploration.sweep.constraints import is_feasible
-from covp.exploration.sweep.export import as_pandas, record, write_csv, write_parquet
-from covp.exploration.sweep.points import FIGURES, Row
+from covp.exploration.sweep.export import as_pandas, write_csv, write_parquet
+from covp.exploration.sweep.points import FIGURES, Row, SweepDocument, SweepRow
 from covp.exploration.sweep.spec import Spec
 
 if TYPE_CHECKING:
@@ -104,16 +105,22 @@ class SweepResult:
         """Columns that the front is over."""
         return self.spec.search.objectives or ("cycles",)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> SweepDocument:
         """Return the JSON document ``covp.sweep/1`` of docs/json.md."""
-        limits = self.spec.limits
-        front = {row.key for row in self.front}
-        return {
-            "schema": "covp.sweep/1",
-            "objectives": list(self.objectives),
-            "constraints": list(self.spec.constraints),
-            "points": [{**record(row, limits), "on_front": row.key in front} for row in self.rows],
-        }
+        limits, front = self.spec.limits, {row.key for row in self.front}
+        rows = [
+            SweepRow(
+                **msgspec.structs.asdict(row),
+                feasible=is_feasible(row, limits),
+                on_front=row.key in front,
+            )
+            for row in self.rows
+        ]
+        return SweepDocument(
+            objectives=list(self.objectives),
+            constraints=list(self.spec.constraints),
+            points=rows,
+        )
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a data frame, see `covp.exploration.sweep.export.as_pandas`."""

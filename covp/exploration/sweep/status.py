@@ -7,10 +7,12 @@ import time
 from collections import Counter, deque
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import sqlalchemy as sql
 
+from covp.base.document import Amount, Count, Seconds, unit
 from covp.exploration.sweep.database import open_to_read
 from covp.exploration.sweep.lock import is_held
 from covp.exploration.sweep.store import read_rows
@@ -52,6 +54,30 @@ class SweepProgress:
         return text
 
 
+class StatusDocument(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="covp.sweep-status/1"
+):
+    """The output of ``covp sweep --status --json``.
+
+    Attributes:
+        done: designs with figures
+        failed: designs with a reason why there are none
+        left: designs without either
+        rate: designs per second of late; null where it is not known yet
+        seconds_left: estimated
+        running: `HOST:PID` of the processes that coordinate it now
+        damaged: rows whose checksum is wrong; they count as left
+    """
+
+    done: Count
+    failed: Count
+    left: Count
+    rate: Annotated[Amount, unit("1/s")] | None
+    seconds_left: Seconds | None
+    running: tuple[str, ...]
+    damaged: Count
+
+
 @dataclass(frozen=True)
 class Status(SweepProgress):
     """Progress of a stored sweep.
@@ -64,9 +90,9 @@ class Status(SweepProgress):
     running: tuple[str, ...] = ()
     damaged: int = 0
 
-    def record(self) -> dict[str, Any]:
-        """Return the attributes by name, and `seconds_left`, as JSON."""
-        return {**asdict(self), "running": list(self.running), "seconds_left": self.seconds_left}
+    def record(self) -> StatusDocument:
+        """Return the JSON document ``covp.sweep-status/1``."""
+        return StatusDocument(**asdict(self), seconds_left=self.seconds_left)
 
     def __str__(self) -> str:
         state = f"running in {', '.join(self.running)}" if self.running else "not running"

@@ -29,11 +29,17 @@ _TYPES: dict[type, Any] = {
 
 
 def _column(field: msgspec.inspect.Field) -> sql.Column[Any]:
-    kind = field.type
-    if isinstance(kind, msgspec.inspect.UnionType):  # with None
-        kind = next(e for e in kind.types if not isinstance(e, msgspec.inspect.NoneType))
-    given = _TYPES.get(type(kind), sql.Text)
+    given = _TYPES.get(type(_plain(field.type)), sql.Text)
     return sql.Column(field.name, given, primary_key=field.name == "key")
+
+
+def _plain(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
+    """Return a type without None, units and limits."""
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _plain(kind.type)
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return _plain(next(e for e in kind.types if not isinstance(e, msgspec.inspect.NoneType)))
+    return kind
 
 
 def _fields() -> tuple[msgspec.inspect.Field, ...]:
@@ -44,7 +50,7 @@ def _fields() -> tuple[msgspec.inspect.Field, ...]:
 
 def _is_json(field: msgspec.inspect.Field) -> bool:
     kinds = msgspec.inspect
-    return isinstance(field.type, (kinds.DictType, kinds.ListType, kinds.VarTupleType))
+    return isinstance(_plain(field.type), (kinds.DictType, kinds.ListType, kinds.VarTupleType))
 
 
 _JSON = frozenset(field.name for field in _fields() if _is_json(field))

@@ -28,7 +28,7 @@ def test_what_is_not_known_is_not_broken(capsys: pytest.CaptureFixture[str]) -> 
     found = result("area_um2 <= 300", areas=(None, 250.0, 900.0))
     assert [row.accelerators for row in found.feasible] == [("qconv2d",), ("gemm",)]
     assert [row.accelerators for row in found.front] == [("qconv2d",)]
-    assert [point["feasible"] for point in found.record()["points"]] == [None, True, False]
+    assert [point.feasible for point in found.record().points] == [None, True, False]
     print_result(found)
     out = capsys.readouterr().out
     assert "1 keep all constraints: area_um2 <= 300" in out

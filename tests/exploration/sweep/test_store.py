@@ -358,7 +358,7 @@ def test_status_tells_of_damaged_rows(url: str) -> None:
         assert (status.done, status.damaged, status.left) == (len(ROWS) - 1, 1, 1)
         assert "19 done, 0 failed, 1 left" in str(status)
         assert "rows whose checksum is wrong: 1" in str(status)
-        assert status.record()["damaged"] == 1
+        assert status.record().damaged == 1
 
 
 def test_a_value_of_many_brackets_is_a_damaged_row(tmp_path: Path) -> None:
