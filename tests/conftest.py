@@ -23,6 +23,7 @@ from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.stop import Stop
 from covp.device.timing.trace import cost
 from covp.device.virtual import VirtualDevice
+from tests.changed import pytest_ignore_collect  # noqa: F401  (a hook of pytest)
 from tests.laws import (  # noqa: F401  (a hook and a fixture of pytest)
     laws_start_no_process,
     pytest_itemcollected,

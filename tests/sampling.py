@@ -39,6 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--all-cases", action="store_true", help="run all cases and examples")
     group.addoption("--sample", type=int, metavar="N", help="number of the sample (default: 0)")
     group.addoption(
+        "--changed",
+        nargs="?",
+        const="HEAD",
+        metavar="REF",
+        help="the tests of what differs from a commit (default: HEAD), by tests/README.md",
+    )
+    group.addoption(
         "--slow-sample", action="store_true", help=f"of slow tests, too, run one in {SLOW_SAMPLES}"
     )
 
