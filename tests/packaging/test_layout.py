@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         ("accelerator/limits.py", "import covp.device.machine.engine"),
         # cycles between packages, in a package, and for the type checker only
         ("runtime/resident.py", "import covp.runtime.session"),
-        ("device/base.py", "import covp.device.debugger"),
+        ("device/abilities.py", "import covp.device.virtual"),
         ("runtime/call.py", TYPE_CHECKING_IMPORT),
         ("building/builder.py", "import covp.cli.main"),
     ],
