@@ -16,8 +16,9 @@ from covp.cli.output import echo, print_json, print_table, progress, warn
 from covp.cli.provenance import model_note
 from covp.errors import UsageError
 from covp.evaluation.comparison import share_text
+from covp.evaluation.energy import Energy
 from covp.evaluation.further_documents import Mlperf
-from covp.firmware.mlperf.rows import MeasuredPoint, MlperfQuality
+from covp.firmware.mlperf.points import MeasuredPoint, MlperfQuality
 from covp.firmware.mlperf.sweep import LABEL, sweep
 from covp.report.table import Table, Value, escape_markdown, numbers, texts
 
@@ -65,14 +66,15 @@ def _cells(row: MeasuredPoint, columns: Sequence[str]) -> list[Value]:
         "platform": row.point.platform.name,
         "accelerators": " + ".join(row.point.accelerators) or "none",
     }
-    cost = row.performance
+    cost = row.result
     if cost is not None:
+        joules = cost.energy.joules if isinstance(cost.energy, Energy) else None
         found |= {
-            "latency (est.)": _shown(cost.latency_us, 1e-3, ",.2f", " ms"),
+            "latency (est.)": _shown(cost.profile.seconds, 1e3, ",.2f", " ms"),
             "inferences/s": _shown(row.inferences_per_second, 1, ",.1f"),
-            "energy (est.)": _shown(cost.energy_uj, 1, ",.1f", " uJ"),
-            "flash": cost.flash_bytes,
-            "RAM": cost.ram_bytes,
+            "energy (est.)": _shown(joules, 1e6, ",.1f", " uJ"),
+            "flash": cost.memory.flash_bytes,
+            "RAM": cost.memory.ram_bytes,
             "MACs offloaded": share_text(cost.mac_coverage),
             "outputs": "right" if cost.matches_reference else "DIFFER",
         }
@@ -105,21 +107,22 @@ def _notes(rows: Sequence[MeasuredPoint]) -> Iterator[str]:
     """Yield one line each, for all rows that it is true of."""
     notes: list[str] = []
     for row in rows:
-        point, cost = row.point, row.performance
+        point, cost = row.point, row.result
         if row.reason is not None:
             notes.append(f"{point}: {row.reason}")
         if cost is not None and not cost.matches_reference:
             notes.append(f"{point}: OUTPUTS DIFFER from the reference; see `covp run`")
-        if cost is not None and cost.energy_reason is not None:
+        if cost is not None and isinstance(cost.energy, str):
             units = " + ".join(point.accelerators)
-            notes.append(f"no energy with {units}: {cost.energy_reason}")
+            notes.append(f"no energy with {units}: {cost.energy}")
     for row in rows:
         if row.quality is not None:
             notes.append(_samples(row, row.quality))
         if row.point.graph.streaming is not None:
             notes.append(f"{row.point.graph.name}: latency and energy of one new row of the stream")
-        if row.performance is not None and row.performance.cycles_source is not None:
-            notes.append(f"cycles on {row.point.platform.name}: {row.performance.cycles_source}")
+        if row.result is not None and row.result.profile.sources.cycles is not None:
+            source = row.result.profile.sources.cycles
+            notes.append(f"cycles on {row.point.platform.name}: {source}")
         if note := model_note(row.point.graph.source):
             notes.append(f"{row.point.graph.name}: {note}")
     yield from dict.fromkeys(notes)
@@ -214,8 +217,8 @@ def mlperf(
             seed=seed,
             advance=advance,
         )
-    warn(f"{row.point}: {text}" for row in rows if row.performance for text in
-         row.performance.warnings)  # fmt: skip
+    for row in rows:
+        warn(f"{row.point}: {text}" for text in (row.result.warnings if row.result else ()))
     if report is not None:
         report.write_text(markdown(rows), encoding="utf-8")
     if as_json:

@@ -14,11 +14,17 @@ from covp.accelerator.registry import find_backends
 from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.chip.platform_file import Platform, load_platform
 from covp.errors import CovpError, ModelError, UsageError
-from covp.evaluation import Build
+from covp.evaluation import Evaluation
 from covp.evaluation.data.runner_dataset import Dataset, find_folder, read_dataset
 from covp.evaluation.data.tasks import Task, find_task
-from covp.firmware.mlperf.points import MeasureJob, MlperfPoint, Performance, measure
-from covp.firmware.mlperf.rows import MeasuredPoint, MlperfQuality, score
+from covp.firmware.mlperf.points import (
+    MeasuredPoint,
+    MeasureJob,
+    MlperfPoint,
+    MlperfQuality,
+    measure,
+    score,
+)
 from covp.firmware.mlperf.scoring import Chunk, ChunkAnswers, Scorer, Subject, chunks
 from covp.graph.graph import Graph
 from covp.graph.models import as_graph
@@ -95,7 +101,6 @@ LABEL = "MLPerf-Tiny-style, emulated, not a submission"
 """Label that must accompany all figures."""
 
 Advance = Callable[[str, int], None]
-_Measured = tuple[Performance, Build]
 
 
 def sweep(
@@ -177,9 +182,9 @@ class _Steps:
         self.advance(text, self.total)
 
 
-def _measure(asked: Sequence[MeasureJob], jobs: int, steps: _Steps) -> list[_Measured | CovpError]:
+def _measure(asked: Sequence[MeasureJob], jobs: int, steps: _Steps) -> list[Evaluation | CovpError]:
     """Return the measurement of each point."""
-    found: dict[int, _Measured | CovpError] = {}
+    found: dict[int, Evaluation | CovpError] = {}
     with open_jobs(measure, jobs) as workers:
         for done in workers.call(asked):
             found[done.number] = done.error or done.result
@@ -188,7 +193,7 @@ def _measure(asked: Sequence[MeasureJob], jobs: int, steps: _Steps) -> list[_Mea
 
 
 def _subjects(
-    entries: Sequence[_Entry], costs: Sequence[_Measured | CovpError], reference: bool
+    entries: Sequence[_Entry], costs: Sequence[Evaluation | CovpError], reference: bool
 ) -> dict[int, tuple[Entrant, Subject]]:
     """Return what computes accuracies: each measured point, or each of their models."""
     found: dict[int, tuple[Entrant, Subject]] = {}
@@ -198,7 +203,7 @@ def _subjects(
         if reference:
             found[entry.number] = entry.entrant, entry.point.graph
         else:
-            found[index] = entry.entrant, cost[1]
+            found[index] = entry.entrant, cost.build
     return found
 
 
@@ -247,13 +252,13 @@ def _quality(
 
 
 def _row(
-    entry: _Entry, cost: _Measured | CovpError, quality: MlperfQuality | CovpError | None
+    entry: _Entry, cost: Evaluation | CovpError, quality: MlperfQuality | CovpError | None
 ) -> MeasuredPoint:
     if isinstance(cost, CovpError):
         return MeasuredPoint(entry.point, None, None, _line(cost))
     if isinstance(quality, CovpError):
-        return MeasuredPoint(entry.point, cost[0], None, _line(quality))
-    return MeasuredPoint(entry.point, cost[0], quality, entry.entrant.problem)
+        return MeasuredPoint(entry.point, cost, None, _line(quality))
+    return MeasuredPoint(entry.point, cost, quality, entry.entrant.problem)
 
 
 def _line(error: CovpError) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from covp.evaluation.data.stored import quantize
 from covp.evaluation.data.tasks import TASKS, area_under_curve, top_1
-from covp.firmware.mlperf.rows import MlperfQuality
+from covp.firmware.mlperf.points import MlperfQuality
 from covp.graph.zoo.catalog import CATALOG
 from covp.testing.tensors import int8
 

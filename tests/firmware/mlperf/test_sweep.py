@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from covp.evaluation import evaluate
 from covp.evaluation.data.runner_dataset import read_dataset
 from covp.evaluation.data.tasks import TASKS
-from covp.firmware.mlperf.rows import MeasuredPoint
+from covp.firmware.mlperf.points import MeasuredPoint
 from covp.firmware.mlperf.scoring import Chunk, Scorer
 from covp.firmware.mlperf.sweep import sweep
 from covp.graph import zoo
@@ -52,7 +52,7 @@ def test_classes_are_those_of_litert(name: str, tmp_path: Path, litert: Litert) 
     assert accuracies(rows) == [0.5, 0.5]
     by = [row.quality.computed_by for row in rows if row.quality]
     assert by == ["device", "device" if name == "kws01" else "reference"]
-    assert rows[0].performance is not None and (rows[0].performance.mac_coverage or 0) > 0.5
+    assert rows[0].result is not None and (rows[0].result.mac_coverage or 0) > 0.5
 
 
 @pytest.mark.costly
@@ -88,9 +88,9 @@ def test_distances_are_those_of_litert(tmp_path: Path, litert: Litert) -> None:
 @pytest.mark.costly
 def test_the_cost_is_that_of_a_run() -> None:
     for row in sweep(["toycar"], ["riscv32", "cortex-m4"], [(), ["gemm"]]):
-        point, cost = row.point, row.performance
+        point, cost = row.point, row.record()
         alone = evaluate("toycar", point.platform, point.accelerators, check="output")
-        assert cost is not None and row.reason is None and row.is_right
+        assert row.result is not None and row.reason is None and row.is_right
         assert (cost.instructions, cost.cycles) == (
             alone.profile.instructions,
             alone.profile.cycles,
@@ -105,8 +105,8 @@ def test_the_wake_word_is_measured_by_frame(tmp_path: Path) -> None:
     """A frame costs a fraction of a window: 30 rows are computed anew in each window."""
     (frame,) = sweep(["sww"], ["cortex-m4"])
     window = evaluate("sww", "cortex-m4", check="none")
-    assert frame.record().per == "frame" and frame.performance is not None
-    assert 5 * (frame.performance.instructions or 0) < (window.profile.instructions or 0)
+    assert frame.record().per == "frame" and frame.result is not None
+    assert 5 * (frame.result.profile.instructions or 0) < (window.profile.instructions or 0)
 
 
 @pytest.mark.costly
