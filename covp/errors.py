@@ -100,7 +100,7 @@ class CovpError(Exception):
 def _restore_error(
     kind: type[CovpError], arguments: tuple[Any, ...], state: dict[str, Any]
 ) -> CovpError:
-    """An error out of another process, whatever its class is made with."""
+    """Return an error out of another process, whatever its class is made with."""
     error = kind.__new__(kind, *arguments)
     vars(error).update(state)
     return error
@@ -302,13 +302,13 @@ class DeviceFault(DeviceError):
 
 
 def printable(text: str | bytes) -> str:
-    """A name out of a file, which stays on one line of messages and tables."""
+    """Return a name out of a file, which stays on one line of messages and tables."""
     decoded = text if isinstance(text, str) else text.decode("utf-8", "replace")
     return "".join(letter if letter.isprintable() else "?" for letter in decoded)
 
 
 def near_misses(name: str, known: Iterable[str]) -> str:
-    """A hint for an unknown name: near misses among the ``known`` ones if any, else all of them."""
+    """Return a hint for an unknown name: near misses among the ``known`` ones, else all of them."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if close:

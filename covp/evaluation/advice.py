@@ -49,7 +49,7 @@ class Advice:
 def advice(
     program: Program, profile: Profile, memory: MemoryUse, optimize: str
 ) -> tuple[Advice, ...]:
-    """All of a run's, the one that is about most cycles first.
+    """Return the advice on a run, that about the most cycles first.
 
     Args:
         program: what ran.
@@ -84,7 +84,7 @@ def _is_conversion(entry: LayerProfile, ops: Mapping[str, Op]) -> bool:
 
 
 def _floats(program: Program, profile: Profile) -> Iterator[Advice]:
-    """Float layers of a network that is otherwise of integers."""
+    """Yield float layers of a network that is otherwise of integers."""
     layers = profile.layers
     ops = {op.name: op for op in (program.lowered or program.graph).ops}
     if not any(entry.macs and not _is_float(entry, ops) for entry in layers):
@@ -110,7 +110,7 @@ def _floats(program: Program, profile: Profile) -> Iterator[Advice]:
 
 
 def _advise_on_emulation(program: Program, profile: Profile) -> Iterator[Advice]:
-    """A network of floats on a core that computes them in software."""
+    """Yield a network of floats on a core that computes them in software."""
     layers = profile.layers
     ops = {op.name: op for op in (program.lowered or program.graph).ops}
     done = [e for e in layers if e.macs and e.target == "cpu"]
@@ -191,7 +191,7 @@ def _ports(program: Program, profile: Profile) -> Iterator[Advice]:
 
 
 def _misses(program: Program, profile: Profile, memory: MemoryUse) -> Iterator[Advice]:
-    """Weights that were widened, which the cache of a slow flash does not hold."""
+    """Yield weights that were widened, which the cache of a slow flash does not hold."""
     causes, cycles = profile.causes, profile.cycles
     stated = sum(tensor.nbytes for tensor in program.graph.tensors() if tensor.constant)
     is_widened = stated >= _LEAST_WEIGHTS and memory.flash_bytes >= 1.5 * stated
@@ -207,7 +207,7 @@ def _misses(program: Program, profile: Profile, memory: MemoryUse) -> Iterator[A
 
 
 def _peak(program: Program, memory: MemoryUse) -> Iterator[Advice]:
-    """The layer that sets the peak of RAM, where RAM is scarce."""
+    """Yield the layer that sets the peak of RAM, where RAM is scarce."""
     ram = sum(r.bytes for r in program.platform.own_memory if r.kind == "ram")
     lives = live_bytes(arena_tensors(program), len(program.layers))
     if not lives or memory.ram_bytes < _LEAST_RAM * ram:

@@ -35,7 +35,7 @@ _FILL = bytes(np.random.default_rng(0x5EED).integers(0, 256, 251, np.uint8))
 
 
 def default_level(device: str) -> Level:
-    """The level of a device that none was given for.
+    """Return the level of a device that none was given for.
 
     Layer by layer where that is a matter of tenths of a second, else the outputs alone.
 
@@ -46,7 +46,7 @@ def default_level(device: str) -> Level:
 
 
 def checked_level(level: str | None, device: str) -> Level:
-    """A level from its name; None gives the device's default. Raises UsageError."""
+    """Return a level from its name; None gives the device's default. Raises UsageError."""
     if level is None:
         return default_level(device)
     for known in LEVELS:
@@ -186,7 +186,7 @@ class _Comparison:
         self.mismatch: Mismatch | None = None
 
     def holds(self, module: HostedGraph, sample: Sample) -> bool:
-        """One inference; False at its first difference.
+        """Run and compare one inference; return False at its first difference.
 
         Args:
             module: in a strict session.
@@ -251,7 +251,7 @@ class _Comparison:
 
 
 def lowered_tensors(program: Program, sample: Sample) -> dict[str, NDArray[Any]]:
-    """The tensors that the program's layers write, by name, as the reference computes them.
+    """Return the tensors that the program's layers write, by name, as the reference computes them.
 
     Args:
         program: with the graph whose operators its layers are.
@@ -267,7 +267,7 @@ def lowered_tensors(program: Program, sample: Sample) -> dict[str, NDArray[Any]]
 def output_check(
     build: Build, sample: Sample, outputs: Iterable[NDArray[Any]], seconds: float
 ) -> Check:
-    """The check of a measured inference's outputs.
+    """Return the check of a measured inference's outputs.
 
     Args:
         build: what ran.

@@ -80,7 +80,7 @@ class Energy:
 
 
 def estimate_energy(program: Program, profile: Profile) -> Energy | str | None:
-    """The energy of an inference.
+    """Return the energy of an inference.
 
     Args:
         program: what ran.
@@ -119,7 +119,7 @@ def _part(what: str, cycles: int, figure: Coefficient) -> EnergyPart:
 
 
 def _asleep(program: Program, profile: Profile) -> int:
-    """Cycles in WFI: those that a driver with ``wait=sleep`` waited."""
+    """Return cycles in WFI: those that a driver with ``wait=sleep`` waited."""
     sleepers = {a.name for a in program.accelerators if a.backend.values.get("wait") == "sleep"}
     return sum(
         entry.offload.waiting

@@ -21,7 +21,7 @@ MOST_MACS = 2048
 
 
 def doubtful_units(program: Program, profile: Profile) -> list[str]:
-    """Warnings about estimates, times and counts of units, of each at most one line an accelerator.
+    """Return warnings about estimates, times and counts: of each at most one per accelerator.
 
     Args:
         program: that ran.
@@ -37,7 +37,7 @@ def _each(
     profile: Profile,
     doubt: Callable[[AcceleratorInstance, LayerProfile], str],
 ) -> Iterator[str]:
-    """The first doubt about a layer of each unit, and of how many layers."""
+    """Yield the first doubt about a layer of each unit, and of how many layers."""
     for unit in units:
         texts = [doubt(unit, entry) for entry in profile.layers if entry.target == unit.name]
         texts = list(filter(None, texts))
@@ -86,7 +86,7 @@ def _too_many(unit: AcceleratorInstance, entry: LayerProfile) -> str:
 
 
 def wrong_estimates(profile: Profile) -> list[str]:
-    """Warnings about costs of layers that placement counted wrongly, one line per accelerator.
+    """Return warnings about layers' costs that placement counted wrongly, one per accelerator.
 
     On the core's side simulated ones, on the other side estimates. Empty where cycles are not known
     by layer; of a layer in parts they are others.
@@ -103,7 +103,7 @@ def _is_asynchronous(entry: LayerProfile) -> bool:
 
 
 def _error(entry: LayerProfile) -> float:
-    """The share of its cycles by which a layer's cost is off; 0 within the tolerance."""
+    """Return the share of its cycles by which a layer's cost is off; 0 within the tolerance."""
     counted, spent = entry.layer.estimated_cycles, entry.cycles
     if counted is None or spent is None or abs(counted - spent) <= NEGLIGIBLE:
         return 0.0

@@ -49,7 +49,7 @@ class Limits:
         return cls(limits)
 
     def excess(self, result: Evaluation) -> str | None:
-        """The first limit that a run does not keep, such as "over 50 ms"; None if it keeps all."""
+        """Return the first limit that a run does not keep, such as "over 50 ms", or None."""
         for key, limit in self.limits.items():
             value = figure(result, key)
             if value is None:
@@ -79,7 +79,7 @@ def _wrong(key: str, value: str) -> float:
 
 
 def figure(result: Evaluation, key: str) -> float | None:
-    """A figure of a run; None where it is not known.
+    """Return a figure of a run; None where it is not known.
 
     Args:
         result: of the run.

@@ -53,7 +53,7 @@ NO_MEMORY_MAP = MemoryMap()
 
 
 def memory_map(session: Session, program: Program) -> MemoryMap:
-    """The memory of a session in which the program was loaded after the runtime, and nothing else.
+    """Return the memory of a session in which the runtime and then the program were loaded.
 
     Args:
         session: with the program loaded.
@@ -75,7 +75,7 @@ def _arena(elf: ElfImage, program: Program) -> Block | None:
 
 
 def _places(owner: str, image: LoadedImage, arena: Block | None = None) -> Iterator[Place]:
-    """The sections of an image that are not empty; the arena is a piece of its own."""
+    """Yield the sections of an image that are not empty; the arena is a piece of its own."""
     for section, block in image.blocks.items():
         what = f"{owner}: {_SECTIONS[section]}"
         if arena is None or not block.address <= arena.address < block.end:

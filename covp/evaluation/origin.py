@@ -70,7 +70,7 @@ def origin(made: Build, sample: Sample, compiler: str, device: str, check: Check
 
 
 def _unusual_options(options: BuildOptions) -> dict[str, Any]:
-    """The options that are not the usual ones, as JSON."""
+    """Return the options that are not the usual ones, as JSON."""
     given, usual = msgspec.to_builtins(options), msgspec.to_builtins(DEFAULT_BUILD)
     return {name: value for name, value in given.items() if value != usual[name]}
 
@@ -122,7 +122,7 @@ def _of_file(path: Path) -> str | None:
 
 @functools.cache
 def commit() -> str | None:
-    """The commit of covp's checkout, with "-dirty" after changes; None where it is installed."""
+    """Return the commit of covp's checkout, "-dirty" after changes; None where it is installed."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None

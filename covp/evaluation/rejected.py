@@ -24,7 +24,7 @@ class RejectedLayer:
 
 
 def rejected_layers(result: Evaluation) -> list[RejectedLayer]:
-    """Every rejection of an evaluation, in the order of the layers."""
+    """Return every rejection of an evaluation, in the order of the layers."""
     return [
         RejectedLayer(refusal, _estimate_gain(result, refusal))
         for refusal in result.program.refusals
@@ -32,7 +32,7 @@ def rejected_layers(result: Evaluation) -> list[RejectedLayer]:
 
 
 def _estimate_gain(result: Evaluation, refusal: Refusal) -> int | None:
-    """Cycles of all layers that the rejected match would replace, less the estimate for it."""
+    """Return the cycles of the layers that the rejected match would replace, less its estimate."""
     replaced = [
         entry
         for entry in result.profile.layers

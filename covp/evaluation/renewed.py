@@ -31,7 +31,7 @@ From zig 0.17.0 to 0.17.1 layers of MLPerf Tiny took -8 to +0.7 %."""
 
 
 def renew_build(result: Evaluation) -> Build | None:
-    """The build anew, where another schedule than the recorded one turned out to be better.
+    """Return the build anew, where another schedule than the recorded one turned out to be better.
 
     Args:
         result: of an inference. Exact instructions by layer are what is compared.

@@ -124,7 +124,7 @@ def reproduce(path: Path, inputs: Sequence[NDArray[Any]] = ()) -> Reproduced:
 
 
 def _again(origin: _Origin, inputs: Sequence[NDArray[Any]]) -> dict[str, Any]:
-    """The document of the same run now."""
+    """Return the document of the same run now."""
     content = origin.platform.content
     if content is None:
         board = load_platform(origin.platform.name)
@@ -160,7 +160,7 @@ def _compare_values(then: Any, now: Any, left_out: tuple[str, ...]) -> Reproduce
 
 
 def _flat(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    """Each plain value of a document, with its key."""
+    """Yield each plain value of a document, with its key."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from _flat(inner, f"{key}.{name}" if key else name)

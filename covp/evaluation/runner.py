@@ -116,7 +116,7 @@ class Runner(Closing):
         self.session.close()
 
     def run(self, sample: Sample) -> Evaluation:
-        """One inference, compared with the outputs that the sample expects.
+        """Return one inference, compared with the outputs that the sample expects.
 
         The states are what the sample has before it.
 
@@ -226,7 +226,7 @@ def level_of(options: RunOptions) -> Level:
 
 
 def checked_inputs(graph: Graph, sample: Sample, level: Level) -> list[Sample]:
-    """All inputs of a check by layers.
+    """Return all inputs of a check by layers.
 
     Args:
         graph: of the network.
@@ -244,7 +244,7 @@ def measure_inference(
     by_layer: bool = False,
     wanted: Wanted = NOTHING_MORE,
 ) -> tuple[Evaluation, tuple[RegionUse, ...]]:
-    """One inference, and how full the memory is, with schedules that hold for this compiler.
+    """Return one inference, and how full the memory is, with schedules that hold for this compiler.
 
     Where recorded ones turn out to be slower than the kernels' own choice, the build is made anew
     and runs again, see `covp.evaluation.renewed`.
@@ -272,7 +272,7 @@ def by_layers(
     sanitize: bool = False,
     ubsan: bool = False,
 ) -> Evaluation:
-    """The same inference, with the check of each layer over several inputs.
+    """Return the same inference, with the check of each layer over several inputs.
 
     Args:
         result: what was measured; the device it ran on is free again.
@@ -287,7 +287,7 @@ def by_layers(
 
 
 def beside_source(result: Evaluation, samples: Sequence[Sample], level: Level) -> Evaluation:
-    """The same inference, beside the model's file as it is.
+    """Return the same inference, beside the model's file as it is.
 
     Args:
         result: of the first sample, checked by layers.
@@ -369,7 +369,7 @@ def _demand_timeline(abilities: Abilities, wanted: Wanted, device: str) -> None:
 
 
 def _phase_of(layer: int | None, program: Program) -> int | None:
-    """The phase of a layer, by its index. Raises UsageError: there is no such layer."""
+    """Return the phase of a layer, by its index. Raises UsageError: there is no such layer."""
     indices = [each.index for each in program.layers]
     if layer is None:
         return None

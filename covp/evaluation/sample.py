@@ -44,7 +44,7 @@ class Sample:
         seed: int = 0,
         states: Mapping[str, Array] | None = None,
     ) -> Sample:
-        """These inputs, one per input of the graph, with the outputs of the reference.
+        """Return these inputs, one per input of the graph, with the outputs of the reference.
 
         Args:
             graph: that computes the outputs.
@@ -60,11 +60,11 @@ class Sample:
 
     @staticmethod
     def random(graph: Graph, seed: int = 0) -> Sample:
-        """The inputs of a graph for a seed, see `random_inputs`."""
+        """Return the inputs of a graph for a seed, see `random_inputs`."""
         return Sample.of(graph, random_inputs(graph.inputs, seed, graph.ops), "uniform", seed)
 
     def unchecked(self) -> Sample:
-        """The same inputs, nothing expected."""
+        """Return the same inputs, nothing expected."""
         return Sample(self.inputs, name=self.name, seed=self.seed, states=self.states)
 
     def and_probes(self, graph: Graph) -> list[Sample]:
@@ -79,7 +79,7 @@ class Sample:
         return [self, *self._next(graph), *stream, *samples]
 
     def _next(self, graph: Graph) -> list[Sample]:
-        """The same inputs again, after this inference; nothing without states."""
+        """Return the same inputs again, after this inference; nothing without states."""
         if not graph.states:
             return []
         values = self.tensors or run_all(graph, self.inputs, self.states)
@@ -88,7 +88,7 @@ class Sample:
 
 
 def _of_stream(graph: Graph, streaming: Streaming, seed: int) -> Sample:
-    """The inference with which a window of random rows is complete."""
+    """Return the inference with which a window of random rows is complete."""
     from covp.graph.passes.streaming.windows import end_of_window  # its rules know many operators
 
     end = end_of_window(graph, streaming, seed)

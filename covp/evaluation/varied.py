@@ -30,7 +30,7 @@ def vary_design(
     accelerators: Sequence[str | AcceleratorBackend],
     values: Mapping[str, Value],
 ) -> tuple[Platform, list[AcceleratorBackend]]:
-    """A platform and accelerators with other values.
+    """Return a platform and accelerators with other values.
 
     Args:
         platform: a name, a path or a platform.
@@ -67,7 +67,7 @@ def _change_unit(unit: AcceleratorBackend, values: Mapping[str, Value]) -> Accel
 
 
 def _with(platform: Platform, name: str, key: str, value: Value) -> Platform:
-    """The platform with one other value; ``name`` is that of the whole parameter, for errors."""
+    """Return the platform with one other value; ``name``: of the whole parameter, for errors."""
     region = next((one for one in platform.memory if key.startswith(one.name + ".")), None)
     if region is not None:
         other = _region(region, name, key.removeprefix(region.name + "."), value)
@@ -102,7 +102,7 @@ def _region(region: Region, name: str, key: str, value: Any) -> Region:
 
 
 def _check_platform(platform: Platform, where: str) -> Platform:
-    """A platform that is as a file could state it. Raises PlatformError."""
+    """Return a platform that is as a file could state it. Raises PlatformError."""
     try:
         checked = msgspec.convert(msgspec.to_builtins(platform), Platform)
     except msgspec.ValidationError as error:

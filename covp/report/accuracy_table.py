@@ -10,7 +10,7 @@ Row = list[Value | Cell]
 
 
 def accuracy_table(data: DataRecord) -> Table:
-    """The model as it ran, the float model and LiteRT on the same samples, as far as they ran."""
+    """Return the model, the float model and LiteRT on the same samples, as far as they ran."""
     where = "on the device" if data.on == "device" else "by the bit-exact reference"
     others = ((data.float, "the float model"), (data.litert, "LiteRT"))
     found = [_row(f"this model, {where}", data)]

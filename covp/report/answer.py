@@ -20,7 +20,7 @@ _UNITS = {"macs_per_cycle": "MACs a cycle", "bytes_per_cycle": "bytes a cycle"}
 def answer(
     rows: Sequence[Row], objectives: Sequence[Objective], limits: str = ""
 ) -> list[PagePart]:
-    """The best point of each model by the first objective, and what each parameter does to it.
+    """Return the best point of each model by the first objective, and what parameters do to it.
 
     Args:
         rows: that worked and satisfy the constraints, in order: of equal points the first is best.
@@ -130,7 +130,7 @@ def _line(rows: Sequence[Row], found: Row, name: str) -> list[Row]:
 
 
 def _figures(rows: Sequence[Row], objectives: Sequence[Objective]) -> Iterator[Figure]:
-    """A heat map of two varied parameters for each set-up, else a figure for each parameter."""
+    """Yield a heat map of two varied parameters per set-up, else a figure per parameter."""
     first = objectives[0]
     known = values(rows, first.name)
     rows = [row for row, y in zip(rows, known, strict=True) if y == y]  # not NaN
@@ -167,7 +167,7 @@ def _figures(rows: Sequence[Row], objectives: Sequence[Objective]) -> Iterator[F
 
 
 def _together(lines: Sequence[Line], parameter: str, figure: str) -> list[Line]:
-    """One line in place of those that would cover each other."""
+    """Return one line in place of those that would cover each other."""
     alike: dict[Any, list[Line]] = {}
     for line in lines:
         there = tuple((r["vary"].get(parameter), r[figure]) for r in line.points)

@@ -76,7 +76,7 @@ def _text(value: object) -> str:
 
 
 def _row(name: str, run: Run, row: str, cost: Costed, number: int) -> tuple[Cells, Cells]:
-    """The columns that every run has, and those of its memories."""
+    """Return the columns that every run has, and those of its memories."""
     before = [one.cycles or 0 for _, one in rows(run)[: number + 1]]
     so_far = sum(before) if cost.cycles is not None else None
     cells = [
@@ -128,7 +128,7 @@ def _vela(run: Run, cost: Costed) -> Cells:
 
 
 def _access_cycles(run: Run, cost: Costed) -> dict[str, float]:
-    """The cycles of a unit's port by kind of memory, shared out by its bytes."""
+    """Return the cycles of a unit's port by kind of memory, shared out by its bytes."""
     layer, offload = _layer(cost), _offload(cost)
     if layer is None or offload is None:
         return {}

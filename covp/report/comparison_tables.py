@@ -15,7 +15,7 @@ _COSTS = (TIME, ENERGY, FLASH, RAM, ARENA, OFFLOADED)
 
 
 def totals_table(runs: Sequence[Named]) -> Table:
-    """One row per run."""
+    """Return a table with one row per run."""
     firsts = first_cycles(runs)
     columns = [
         Column("run"),
@@ -46,7 +46,7 @@ def _total(name: str, run: Run, first: int | None) -> Row:
 
 
 def by_layer_table(runs: Sequence[Named]) -> Table | None:
-    """Cycles by layer of runs of one model; None for several models, or for one run."""
+    """Return cycles by layer of runs of one model; None for several models, or for one run."""
     if len(runs) < 2 or len({run.model for _, run in runs}) > 1:
         return None
     names = layer_names([run for _, run in runs])
@@ -62,7 +62,7 @@ def by_layer_table(runs: Sequence[Named]) -> Table | None:
 
 
 def _across(name: str, cycles: Sequence[int | None]) -> Row:
-    """The cycles of one layer in each run, those after the first with their ratio to it."""
+    """Return the cycles of one layer in each run, those after the first with their ratio to it."""
     first = cycles[0]
     row: Row = [name, first]
     for one in cycles[1:]:

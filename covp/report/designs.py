@@ -20,19 +20,19 @@ FACTORS = {
 
 
 def setup(row: Row) -> str:
-    """The accelerators as text."""
+    """Return the accelerators of a row as text."""
     return " + ".join(row.get("accelerators") or ()) or CORE_ALONE
 
 
 def factor(row: Row, name: str) -> Any:
-    """A value by which points differ: one of `FACTORS`, or a parameter; None where it has none."""
+    """Return a value by which points differ, one of `FACTORS` or a parameter, or None."""
     if name == "setup":
         return setup(row)
     return row.get(name) if name in FACTORS else (row.get("vary") or {}).get(name)
 
 
 def parameters(rows: Sequence[Row]) -> list[str]:
-    """The names in ``vary``, in the order in which they come first."""
+    """Return the names in ``vary``, in the order in which they come first."""
     return list(dict.fromkeys(name for row in rows for name in row.get("vary") or {}))
 
 
@@ -44,17 +44,17 @@ def identity(row: Row) -> tuple[Any, ...]:
 
 
 def values_text(row: Row) -> str:
-    """The parameters in one line."""
+    """Return the varied parameters of a row in one line."""
     return ", ".join(f"{name}={value}" for name, value in (row.get("vary") or {}).items())
 
 
 def text(row: Row) -> str:
-    """The point in one line: platform, set-up and parameters, without the model."""
+    """Return the point in one line: platform, set-up and parameters, without the model."""
     return ", ".join(filter(None, (row.get("platform"), setup(row), values_text(row))))
 
 
 def shorten_names(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Rows whose models, platforms and accelerators are named without the folders of their files.
+    """Return rows that name models, platforms and accelerators without the folders of their files.
 
     Two files of one name keep their folders.
     """

@@ -81,7 +81,7 @@ def is_grid(columns: Sequence[Sequence[Hashable]]) -> bool:
 
 
 def variance_share(levels: Sequence[Hashable], y: NDArray[np.float64]) -> float:
-    """The part of the variance of ``y`` that lies between the means at each level (eta squared).
+    """Return the part of ``y``'s variance that lies between the means at each level (eta squared).
 
     Args:
         levels: (points,), any values.

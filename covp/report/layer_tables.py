@@ -22,7 +22,7 @@ Row = list[Value | Cell]
 
 
 def layers_table(run: Run) -> Table:
-    """The cycles of each layer with their error, and the total."""
+    """Return the cycles of each layer with their error, and the total."""
     known, used = certainty(run), _used_parts(run)
     columns = [
         Column("layer", note="the operator's number in the model file, and its kind"),
@@ -58,7 +58,7 @@ def layers_table(run: Run) -> Table:
 
 
 def _made(layer: LayerRecord) -> Row:
-    """The layer's output and where it is computed."""
+    """Return the layer's output and where it is computed."""
     return [Cell(layer.tensor, cut(layer.tensor), layer.tensor or ""), layer.target]
 
 

@@ -27,7 +27,7 @@ class ModelGraph:
     run: Run
 
     def html(self) -> str:
-        """An SVG in a box that scrolls."""
+        """Return an SVG in a box that scrolls."""
         layers = self.run.layers
         bends = lanes(edges(layers))
         wide = _WIDE + 24 + _LANE * (1 + max(bends.values(), default=0))
@@ -139,7 +139,7 @@ def write_node_data(path: Path, run: Run) -> list[Path]:
 
 
 def node_data(run: Run) -> dict[str, dict[str, Any]]:
-    """The contents of the files by name; cycles and shares only where the layers have cycles."""
+    """Return the files' contents by name; cycles and shares only where the layers have cycles."""
     found: dict[str, dict[str, Any]] = {}
     layers = [layer for layer in run.layers if layer.tensor]
     if run.cycles and any(layer.cycles is not None for layer in layers):

@@ -60,7 +60,7 @@ OBJECTIVES = {name: Objective(name, FIGURES[name]) for _, name in _RANKED}
 
 
 def values(rows: Sequence[Row], name: str) -> NDArray[np.float64]:
-    """A figure of each row, (rows,); NaN where a row has none or failed."""
+    """Return a figure of each row, (rows,); NaN where a row has none or failed."""
     numbers = (_number(row.get(name)) if row.get("status") == "ok" else math.nan for row in rows)
     return np.fromiter(numbers, np.float64, len(rows))
 
@@ -107,7 +107,7 @@ def hardly_vary(rows: Sequence[Row], objectives: Sequence[Objective]) -> list[Ob
 
 
 def shown(value: float, unit: str) -> str:
-    """Four digits with a prefix of the SI, such as "21.75 µJ"."""
+    """Return four digits with a prefix of the SI, such as "21.75 µJ"."""
     power = min(4, max(-4, math.floor(math.log10(abs(value)) / 3 + 1e-9))) if value else 0
     prefix = {0: "", **dict(enumerate("kMGT", 1)), **{-i: p for i, p in enumerate("mµnp", 1)}}
     return f"{value / 1000**power:.4g} {prefix[power]}{unit}"

@@ -95,7 +95,7 @@ class Tiles:
     tiles: Sequence[FigureTile]
 
     def html(self) -> str:
-        """A list that wraps."""
+        """Return the tiles as a list that wraps."""
         items = "".join(
             f"<li><span>{escape(tile.title)}</span><strong>{escape(tile.value)}</strong>"
             f"<small>{escape(tile.detail)}</small></li>"
@@ -111,7 +111,7 @@ class Facts:
     facts: Sequence[tuple[str, str]]
 
     def html(self) -> str:
-        """A definition list."""
+        """Return the facts as a definition list."""
         items = (
             f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
             for name, value in self.facts
@@ -132,7 +132,7 @@ class Note:
     kind: str = "text"
 
     def html(self) -> str:
-        """The paragraph."""
+        """Return the note as a paragraph."""
         return f"<p class={escape(self.kind)}>{escape(self.text)}</p>"
 
 
@@ -140,7 +140,7 @@ class PagePart(Protocol):
     """Anything that a section shows: `Figure`, `Table`, `Tiles`, `Facts`, `Note` and others."""
 
     def html(self) -> str:
-        """All of it, with text escaped."""
+        """Return the part as HTML, with text escaped."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Section:
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-") or "section"
 
     def html(self) -> str:
-        """All of it."""
+        """Return the section as HTML."""
         parts = "".join(part.html() for part in self.parts)
         return f'<section id="{self.anchor}"><h2>{escape(self.title)}</h2>{parts}</section>'
 
@@ -209,7 +209,7 @@ def write_page(
 
 
 def script_json(value: Any) -> str:
-    """JSON that no text in it can end the script element of."""
+    """Return JSON that no text in it can end the script element of."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
 

@@ -27,7 +27,7 @@ class Points:
     columns: Sequence[PointColumn]
 
     def html(self) -> str:
-        """The place of the filters, which the script makes from the data."""
+        """Return the data and an empty element, in which the script makes the filters."""
         data = script_json(dataset(self.columns) | {"palette": PALETTE})
         return (
             "<div id=points-filters></div>"
@@ -42,7 +42,7 @@ class PointTable:
     title: str
 
     def html(self) -> str:
-        """The place of the table."""
+        """Return an empty element, in which the script makes the table."""
         return f"<div class=table><h3>{escape(self.title)}</h3><div id=points-table></div></div>"
 
 
@@ -53,17 +53,17 @@ class Grid:
     figures: Sequence[Figure]
 
     def html(self) -> str:
-        """All of them."""
+        """Return the figures side by side."""
         return f"<div class=grid>{''.join(figure.html() for figure in self.figures)}</div>"
 
 
 def script() -> str:
-    """Script of the page, before its own."""
+    """Return the script that runs before the page's own."""
     return (_FOLDER / "points.js").read_text(encoding="utf-8")
 
 
 def style() -> str:
-    """Style of the page, after its own."""
+    """Return the style that comes after the page's own."""
     return (_FOLDER / "points.css").read_text(encoding="utf-8")
 
 
@@ -99,7 +99,7 @@ class PointColumn:
 
 
 def columns_of(rows: Sequence[Row]) -> list[PointColumn]:
-    """All columns in which the rows have anything, what a point is first.
+    """Return all columns in which the rows have anything, what a point is first.
 
     Args:
         rows: in the order in which they are shown.
@@ -177,7 +177,7 @@ def _format(key: str, role: Role, cells: Sequence[float]) -> str:
 
 
 def dataset(columns: Sequence[PointColumn]) -> dict[str, Any]:
-    """The columns for the page's script: few different cells as numbers of levels, floats rounded.
+    """Return the columns for the page's script: few different cells as levels, floats rounded.
 
     Returns:
         JSON: ``columns``, each with its description, ``levels`` or None, and ``cells``.
@@ -200,14 +200,14 @@ def _encode(column: PointColumn) -> dict[str, Any]:
 
 
 def _round_cell(cell: Any) -> Any:
-    """Six digits of a fraction: more than any of these figures is known to."""
+    """Return six digits of a fraction: more than any of these figures is known to."""
     if not isinstance(cell, float):
         return cell
     return int(cell) if cell.is_integer() and abs(cell) < 1e15 else float(f"{cell:.6g}")
 
 
 def records(columns: Sequence[PointColumn]) -> list[dict[str, Any]]:
-    """The rows as figures read them: what the page's script makes of `dataset`."""
+    """Return the rows as figures read them: what the page's script makes of `dataset`."""
     cells = [[_round_cell(cell) for cell in column.cells] for column in columns]
     keys = [column.key for column in columns]
     return [

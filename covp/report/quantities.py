@@ -16,7 +16,7 @@ BETWEEN = "between layers"
 
 
 def parts(cost: Costed) -> dict[str, int]:
-    """The cycles of a layer by `PARTS`; they add up to them, empty where those are not known."""
+    """Return the cycles of a layer by `PARTS`, which add up to them; empty where not known."""
     if cost.cycles is None:
         return {}
     offload = cost.offload if isinstance(cost, LayerRecord) else None
@@ -32,7 +32,7 @@ def parts(cost: Costed) -> dict[str, int]:
 
 
 def rows(run: Run) -> list[tuple[str, Costed]]:
-    """The layers by their labels, and what lies between them where it took something."""
+    """Return the layers by their labels, and what lies between them where it took something."""
     found: list[tuple[str, Costed]] = [(label(layer), layer) for layer in run.layers]
     if run.between.instructions or run.between.cycles:
         found.append((BETWEEN, run.between))
@@ -40,7 +40,7 @@ def rows(run: Run) -> list[tuple[str, Costed]]:
 
 
 def label(layer: LayerRecord) -> str:
-    """The operator's number in the model file, and its kind: as Netron shows them."""
+    """Return the operator's number in the model file, and its kind: as Netron shows them."""
     return f"{layer.index} {layer.op}"
 
 
@@ -51,32 +51,32 @@ def operator_label(kind: str, name: str) -> str:
 
 
 def short(tensor: str | None) -> str:
-    """A tensor's name without the names that a converter joined to it and their folders."""
+    """Return a tensor's name without the names that a converter joined to it and their folders."""
     name = (tensor or "").split(";")[-1]
     return "/".join(name.split("/")[-2:])
 
 
 def cut(tensor: str | None) -> str:
-    """The end of a tensor's name."""
+    """Return the end of a tensor's name."""
     name = short(tensor)
     return name if len(name) <= 28 else f"…{name[-27:]}"
 
 
 def count_bytes(cost: Costed) -> int | None:
-    """Bytes loaded and stored, without fetches of instructions; None where not counted."""
+    """Return bytes loaded and stored, without fetches of instructions; None where not counted."""
     if cost.bytes is None:
         return None
     return sum(one.read + one.write for one in cost.bytes.values())
 
 
 def intensity(layer: LayerRecord) -> float | None:
-    """MACs for each byte that is loaded or stored; None without MACs or bytes."""
+    """Return MACs for each byte that is loaded or stored; None without MACs or bytes."""
     nbytes = count_bytes(layer)
     return layer.macs / nbytes if nbytes and layer.macs else None
 
 
 def peak_of(run: Run, target: str) -> CoreRecord | UnitRecord | None:
-    """The roofs of the core ("cpu") or of a unit, where they are known."""
+    """Return the roofs of the core ("cpu") or of a unit, where they are known."""
     if target == "cpu":
         return run.core
     return next((unit for unit in run.units if unit.name == target), None)
@@ -105,7 +105,7 @@ def bound(run: Run, layer: LayerRecord) -> str | None:
 
 
 def utilization(run: Run, layer: LayerRecord) -> float | None:
-    """MACs to those that its core or unit could have done in its cycles, 0 to 1."""
+    """Return a layer's share of the MACs possible in its cycles, 0 to 1, or None."""
     peak = peak_of(run, layer.target)
     if peak is None or not peak.macs_per_cycle or not layer.cycles or not layer.macs:
         return None
@@ -123,7 +123,7 @@ def certainty(run: Run) -> str:
 
 
 def error(run: Run) -> float | None:
-    """Largest known relative error of the cycles; 0 where they are no estimate, None: unchecked."""
+    """Return the cycles' largest known relative error; 0: no estimate, None: unchecked."""
     source = run.cycles_source
     if source is None:
         return None
@@ -131,7 +131,7 @@ def error(run: Run) -> float | None:
 
 
 def layer_joules(run: Run, cost: Costed) -> float | None:
-    """The energy of a layer from the parts of the run's; None where that is not known.
+    """Return the energy of a layer from the parts of the run's; None where that is not known.
 
     Its cycles cost what a cycle of the run costs on average, awake and asleep; of a unit's MACs
     and bytes it has its own.
@@ -165,7 +165,7 @@ def _done(layer: LayerRecord, unit: str) -> int:
 
 
 def by_memory(cost: Costed) -> dict[str, Fetched]:
-    """Bytes by memory, of all bus masters together and with the instructions fetched."""
+    """Return bytes by memory, of all bus masters together and with the instructions fetched."""
     found: dict[str, Fetched] = {}
     for memories in (cost.bytes_by_master or {}).values():
         for name, one in memories.items():

@@ -12,7 +12,7 @@ from covp.evaluation.documents import Run
 
 
 def read_runs(path: Path) -> list[Run]:
-    """The runs of a file: ``covp run --json``, ``covp compare --json``, or a list of these.
+    """Return the runs of a file: ``covp run --json``, ``covp compare --json``, or a list of these.
 
     Args:
         path: of the file.
@@ -39,7 +39,7 @@ def _differences(runs: Sequence[Run]) -> list[str]:
 
 
 def labels(runs: Sequence[Run], files: Sequence[Path], given: Sequence[str]) -> list[str]:
-    """A name for each run: given, or what differs between them.
+    """Return a name for each run: given, or what differs between them.
 
     Args:
         runs: all of them.

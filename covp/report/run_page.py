@@ -52,7 +52,7 @@ def write_run_page(path: Path, runs: Sequence[Named]) -> None:
 
 
 def run_sections(runs: Sequence[Named]) -> list[Section]:
-    """All sections of the page.
+    """Return all sections of the page.
 
     Args:
         runs: each with its name; of one the sections are its subjects, of several they are a

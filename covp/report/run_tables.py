@@ -20,7 +20,7 @@ Row = list[Value | Cell]
 
 
 def certainty_table(run: Run) -> Table:
-    """Every headline figure with its kind, its source and its error."""
+    """Return every headline figure with its kind, its source and its error."""
     source = run.cycles_source
     kind = source.kind if source else "unknown"
     model = f"{source.model}; {source.assumes}" if source and source.assumes else ""
@@ -75,7 +75,7 @@ def energy_text(joules: float) -> str:
 
 
 def causes_table(run: Run) -> Table:
-    """Cycles by cause; the residual is what the causes do not explain."""
+    """Return cycles by cause; the residual is what the causes do not explain."""
     total = run.cycles_by_cause or {}
     used = [cause for cause in total if total[cause]]
     columns = [
@@ -97,7 +97,7 @@ def causes_table(run: Run) -> Table:
 
 
 def memory_table(run: Run) -> Table:
-    """Every piece in use, and what is free, by region."""
+    """Return every piece in use, and what is free, by region."""
     found: list[Row] = []
     for region in run.memory_map:
         used = sum(place.bytes for place in region.used)
@@ -117,7 +117,7 @@ def memory_table(run: Run) -> Table:
 
 
 def arena_table(run: Run) -> Table:
-    """The tensors in the arena."""
+    """Return the tensors in the arena."""
     count = len(run.layers)
     found: list[Row] = [
         [
@@ -142,7 +142,7 @@ def arena_table(run: Run) -> Table:
 
 
 def traffic_table(run: Run) -> Table:
-    """Bytes by bus master and memory, over all layers."""
+    """Return bytes by bus master and memory, over all layers."""
     found = list(_traffic(run))
     columns = [
         Column("by"),
@@ -162,7 +162,7 @@ def _traffic(run: Run) -> Iterator[Row]:
 
 
 def traffic_by_layer(run: Run) -> Table:
-    """Loads and stores of each layer by memory."""
+    """Return loads and stores of each layer by memory."""
     memories = list(run.bytes or {})
     ways = [(memory, way) for memory in memories for way in ("read", "write")]
     columns = [
@@ -183,7 +183,7 @@ def traffic_by_layer(run: Run) -> Table:
 
 
 def energy_table(run: Run) -> Table:
-    """The products of the sum, each with its source."""
+    """Return the products of the sum, each with its source."""
     source = run.energy_source
     assert source is not None
     found: list[Row] = [

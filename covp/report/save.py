@@ -21,7 +21,7 @@ _INK = "#1c2026"
 
 
 def figures_of(sections: Sequence[Section]) -> list[Figure]:
-    """The figures of a page, in order.
+    """Return the figures of a page, in order.
 
     Args:
         sections: of the page. Figures that share the points of a sweep get them, coloured by model.
@@ -40,7 +40,7 @@ def _figures(section: Section) -> Iterator[Figure]:
 
 
 def _add_colour(columns: Sequence[PointColumn]) -> Iterator[dict[str, Any]]:
-    """The points with the field ``colour``."""
+    """Yield the points with the field ``colour``."""
     rows = records(columns)
     models = list(dict.fromkeys(row.get("model") for row in rows))
     for row in rows:
@@ -82,7 +82,7 @@ def _picture(figure: Figure, form: str) -> bytes:
 
 
 def _standing_alone(figure: Figure) -> dict[str, Any]:
-    """The chart with a title, a width and a background of its own."""
+    """Return the chart with a title, a width and a background of its own."""
     config = {**vega_config(_INK), "background": "white", "padding": 14}
     wide = {"width": _WIDTH} if figure.spec.get("width") == "container" else {}
     return {**figure.spec, **wide, "title": figure.title, "config": config}

@@ -79,7 +79,7 @@ def summary(changed: SweepChange, objectives: Sequence[Objective]) -> Table:
 
 
 def listing(changed: SweepChange, objectives: Sequence[Objective], most: int = 500) -> Table:
-    """The pairs that differ, those that changed most first."""
+    """Return the pairs that differ, those that changed most first."""
     rows: list[tuple[float, list[Value | Cell]]] = []
     for old, new in changed.differences:
         cells: list[Value | Cell] = [str(new["model"]), designs.text(new), _status(old, new)]

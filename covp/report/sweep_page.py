@@ -62,7 +62,7 @@ def write_sweep_page(path: Path, sweeps: Sequence[Sweep]) -> None:
 
 
 def sweep_sections(sweeps: Sequence[Sweep]) -> list[Section]:
-    """The sections of the report."""
+    """Return the sections of the report."""
     several = len(sweeps) > 1
     rows = [
         {**row, SWEEP: sweep.label} if several else row
@@ -145,7 +145,7 @@ def _one_level(column: PointColumn) -> str:
 def _designs(
     columns: Sequence[PointColumn], objectives: Sequence[Objective], same: Sequence[Objective]
 ) -> list[PagePart]:
-    """The figures of what varies; what hardly does is named with its values."""
+    """Return the figures of what varies; what hardly does is named with its values."""
     pairs = default_pairs(objectives)
     figures = [
         Figure(
@@ -191,7 +191,7 @@ def _levels(columns: Sequence[PointColumn], objectives: Sequence[Objective]) -> 
 
 
 def default_pairs(objectives: Sequence[Objective]) -> list[tuple[Objective, Objective]]:
-    """The first objective with each other one, then the others with each other; six at most.
+    """Return the first objective with each other one, then the others with each other; six at most.
 
     Cycles and time say much the same and are no pair while there is another one.
     """
@@ -201,7 +201,7 @@ def default_pairs(objectives: Sequence[Objective]) -> list[tuple[Objective, Obje
 
 
 def _chosen(sweep: Sweep) -> list[Row]:
-    """The rows that worked and do not break the constraints, in order."""
+    """Return the rows that worked and do not break the constraints, in order."""
     feasible = sweep.feasible or (True,) * len(sweep.rows)
     rows = zip(designs.shorten_names(sweep.rows), feasible, strict=True)
     chosen: list[Row] = [row for row, good in rows if good is not False and row["status"] == "ok"]

@@ -45,7 +45,7 @@ def best_designs(rows: Sequence[Row], weighed: Sequence[Objective], constraints:
 
 
 def best(rows: Sequence[Row], weighed: Sequence[Objective]) -> Row | None:
-    """The row that is first in the order of the objectives; None where no row has the first one.
+    """Return the row that is best in the order of the objectives; None where none has the first.
 
     A row that lacks another objective comes after equal ones that have it.
     """
@@ -85,7 +85,7 @@ def front_designs(rows: Sequence[Row], weighed: Sequence[Objective], most: int =
 
 
 def failures(rows: Sequence[Row]) -> Table:
-    """Points without figures, by reason and set-up: how many, and the parameters of the first."""
+    """Return points without figures by reason and set-up: how many, and the first's parameters."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         if row["status"] != "ok":
@@ -115,7 +115,7 @@ def _figure(row: Row, objective: Objective) -> Value | Cell:
 
 
 def _column(objective: Objective, bar: bool = False) -> Column:
-    """The unit is in each cell where it has prefixes."""
+    """Return an objective's column; a unit that takes prefixes stands in each cell."""
     unit = "" if objective.unit in ("J", "s") else objective.unit
     form = ".4f" if objective.most else ",.0f"
     return Column(objective.title, unit, form, bar=bar)

@@ -9,7 +9,7 @@ from covp.report.sweep_page import Sweep
 
 
 def read_sweep(folder: Path) -> Sweep:
-    """All rows that a folder of ``covp sweep`` has, while it runs or later.
+    """Return all rows that a folder of ``covp sweep`` has, while it runs or later.
 
     Args:
         folder: the sweep's ``-o``, with its file and, unless the rows went to another store, them.

@@ -55,7 +55,7 @@ class UnitArea:
         _demand_source("area", self.source)
 
     def um2(self, multipliers: int, kilobytes: float) -> float:
-        """Square micrometres of a unit.
+        """Return the area of a unit in square micrometres.
 
         Args:
             multipliers: its multiply-accumulate units.

@@ -17,7 +17,7 @@ Named = tuple[str, Run]
 
 
 def totals_figure(runs: Sequence[Named]) -> Figure | None:
-    """Cycles of each run with error bars; None where no run has cycles."""
+    """Return cycles of each run with error bars; None where no run has cycles."""
     known = [(name, run) for name, run in runs if run.cycles]
     if not known:
         return None
@@ -58,7 +58,7 @@ def totals_figure(runs: Sequence[Named]) -> Figure | None:
 
 
 def first_cycles(runs: Sequence[Named]) -> dict[str, int]:
-    """The cycles of each model's first run: what its others are compared with.
+    """Return the cycles of each model's first run: what its others are compared with.
 
     Of models with several runs that have cycles; one alone is compared with nothing.
     """
@@ -68,7 +68,7 @@ def first_cycles(runs: Sequence[Named]) -> dict[str, int]:
 
 
 def by_layer_figure(runs: Sequence[Named]) -> Figure | None:
-    """Cycles by layer of runs of one model; None for several models or without cycles."""
+    """Return cycles by layer of runs of one model; None for several models or without cycles."""
     known = [(name, run) for name, run in runs if run.cycles]
     if len(known) < 2 or len({run.model for _, run in known}) > 1:
         return None
@@ -101,7 +101,7 @@ def by_layer_figure(runs: Sequence[Named]) -> Figure | None:
 
 
 def layer_names(runs: Sequence[Run]) -> list[str]:
-    """The layers of all runs, by number; what lies between them last."""
+    """Return the layers of all runs, by number; what lies between them last."""
     found = {row: i for run in runs for i, (row, _) in enumerate(rows(run))}
     return sorted(
         found, key=lambda row: (int(row.split()[0]) if row[0].isdigit() else 1 << 30, row)

@@ -25,7 +25,7 @@ COLOURS = {
 
 
 def causes_figure(run: Run) -> Figure | None:
-    """Cycles by layer and cause; None where the device does not know them."""
+    """Return cycles by layer and cause; None where the device does not know them."""
     bars = [
         {"row": name, "cause": cause, "cycles": cycles, "share": cycles / (cost.cycles or 1)}
         for name, cost in rows(run)

@@ -18,7 +18,7 @@ COLOURS = dict(
 
 
 def layers_figure(run: Run) -> Figure | None:
-    """Cycles by layer and part; None where no layer has cycles."""
+    """Return cycles by layer and part; None where no layer has cycles."""
     bars, totals = [], []
     off = error(run)
     for name, cost in rows(run):

@@ -27,7 +27,7 @@ _KINDS = {
 
 
 def memory_figure(run: Run) -> Figure | None:
-    """Bytes in use by memory region; None without a memory map."""
+    """Return bytes in use by memory region; None without a memory map."""
     bars = [
         {
             "row": region.name,
@@ -71,7 +71,7 @@ def memory_figure(run: Run) -> Figure | None:
 
 
 def arena_figure(run: Run) -> Figure | None:
-    """Tensors in the arena over the layers; None without lifetimes."""
+    """Return tensors in the arena over the layers; None without lifetimes."""
     if not run.arena or not run.layers:
         return None
     count = len(run.layers)

@@ -26,7 +26,7 @@ class Line:
 
 
 def curves(name: str, parameter: str, lines: Sequence[Line], y: Objective, others: bool) -> Figure:
-    """A figure of a parameter; ``others``: there are more, which stay as in the best point."""
+    """Return a parameter's figure; ``others``: there are more, which stay as in the best point."""
     alt = altair()
     data = [
         {"line": line.name, "x": row["vary"][parameter], "y": row[y.name]}
@@ -68,7 +68,7 @@ def curves(name: str, parameter: str, lines: Sequence[Line], y: Objective, other
 def heat_map(
     name: str, rows: Sequence[Row], parameters: Sequence[str], y: Objective, of: str, caption: str
 ) -> Figure:
-    """A figure of two parameters; each field has its number."""
+    """Return a figure of two parameters; each field has its number."""
     alt = altair()
     across, up = parameters
     data = [{"x": r["vary"][across], "y": r["vary"][up], "value": r[y.name]} for r in rows]

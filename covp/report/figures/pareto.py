@@ -24,7 +24,7 @@ _WHOLE_POINT = {"content": "data"}
 def pareto(
     x: Objective, y: Objective, columns: Sequence[PointColumn], colour_by: str | None = None
 ) -> Any:
-    """An Altair chart; drag across it to choose points (selection ``brush``).
+    """Return an Altair chart; drag across it to choose points (selection ``brush``).
 
     Args:
         x, y: the objectives.
@@ -62,7 +62,7 @@ def _size(columns: Sequence[PointColumn]) -> int:
 
 
 def _groups(by_key: dict[str, PointColumn]) -> list[str]:
-    """Each sweep's each model has a front of its own."""
+    """Return the columns whose values have a front each: sweep and model."""
     return [key for key in (SWEEP, "model") if key in by_key]
 
 
@@ -109,7 +109,7 @@ def _colour(by_key: dict[str, PointColumn], colour_by: str | None) -> Any:
 
 
 def _error(alt: Any, base: Any, x: Objective, y: Objective) -> list[Any]:
-    """A bar as long as the known error of the timing model, along the axis that has the cycles."""
+    """Return a bar as long as the timing model's known error, along the axis of the cycles."""
     bars = []
     for name, channel, one in (("x", alt.X, x), ("y", alt.Y, y)):
         if one.name in _TIMES:

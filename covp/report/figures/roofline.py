@@ -25,7 +25,7 @@ Point = dict[str, object]
 
 
 def roofline_figure(run: Run) -> Figure | None:
-    """Layers over the roofs; None where no layer has MACs, bytes and cycles."""
+    """Return layers over the roofs; None where no layer has MACs, bytes and cycles."""
     points = list(_points(run))
     if not points:
         return None
@@ -84,7 +84,7 @@ def _decades(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _axis(ends: tuple[float, float]) -> alt.Axis:
-    """Ticks at 1, 2 and 5 of each decade."""
+    """Return ticks at 1, 2 and 5 of each decade."""
     low, high = (math.floor(math.log10(end)) for end in ends)
     values = [step * 10.0**decade for decade in range(low, high + 1) for step in (1, 2, 5)]
     inside = [value for value in values if ends[0] <= value <= ends[1]]
@@ -149,7 +149,7 @@ def _chart(
 def _texts(
     points: Sequence[Point], across: tuple[float, float], up: tuple[float, float]
 ) -> list[Point]:
-    """The layers' numbers; those of points that lie close together are one text."""
+    """Return the layers' numbers; those of points that lie close together are one text."""
     groups: list[list[Point]] = []
     for point in points:
         near = (one for one in groups if _is_close(one[0], point, across, up))

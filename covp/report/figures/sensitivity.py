@@ -13,7 +13,7 @@ from covp.report.point_columns import PointColumn
 
 
 def sensitivity(effects: Sequence[Effect], titles: dict[str, str]) -> Any:
-    """An Altair chart: bars for a parameter alone, a line on to its share with interactions.
+    """Return an Altair chart: bars for a parameter alone, a line on to its share with interactions.
 
     Args:
         effects: of any groups; the reader chooses one.
@@ -79,7 +79,7 @@ def sensitivity(effects: Sequence[Effect], titles: dict[str, str]) -> Any:
 
 
 def levels(columns: Sequence[PointColumn], objectives: Sequence[Objective]) -> Any:
-    """An Altair chart: an objective's median at each value of a parameter, of the points shown.
+    """Return an Altair chart: an objective's median at each value of a parameter.
 
     Every model's median is given relative to its least, so that models can be compared; the band
     holds the middle half of its points.

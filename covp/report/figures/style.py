@@ -13,7 +13,7 @@ SHORT = "datum.value ? format(datum.value, '~s') : '0'"
 
 
 def data(rows: Sequence[Mapping[str, Any]]) -> alt.InlineData:
-    """Rows that are written into the chart."""
+    """Return rows that are written into the chart."""
     return alt.InlineData(values=[dict(row) for row in rows])
 
 
@@ -23,18 +23,18 @@ def height(rows: int) -> int:
 
 
 def in_order(names: Sequence[str], **axis: Any) -> alt.Y:
-    """The vertical axis of bars named "row", from top to bottom."""
+    """Return the vertical axis of bars named "row", from top to bottom."""
     return alt.Y("row:N", sort=list(dict.fromkeys(names)), title=None, axis=alt.Axis(**axis))
 
 
 def number(field: str, title: str, scale: alt.Scale | None = None) -> alt.X:
-    """A horizontal axis of large numbers, with few ticks: "200k"."""
+    """Return a horizontal axis of large numbers, with few ticks: "200k"."""
     axis = alt.Axis(labelExpr=SHORT, tickCount=6)
     return alt.X(f"{field}:Q", title=title, axis=axis, scale=scale or alt.Scale())
 
 
 def colours(names: Mapping[str, str]) -> alt.Scale:
-    """A scale of names and their colours, in this order."""
+    """Return a scale of names and their colours, in this order."""
     return alt.Scale(domain=list(names), range=list(names.values()))
 
 

@@ -41,7 +41,7 @@ class _Frame:
 
 
 def function_slices(log: TimelineLog, windows: Sequence[CycleWindow]) -> list[Slice]:
-    """Every call of a function in some windows, in cycles of the device's clock.
+    """Return every call of a function in some windows, in cycles of the device's clock.
 
     A function that is entered at its first address was called by the one before; one that is
     entered elsewhere and was called earlier goes on, and all that were called since have returned.
@@ -113,7 +113,7 @@ def _slice(log: TimelineLog, frame: _Frame) -> Slice:
 
 
 def short_calls(log: TimelineLog) -> dict[str, tuple[int, int]]:
-    """Functions with calls that are too short for slices: their number, and cycles of their own."""
+    """Return functions whose calls are too short for slices: their number, and own cycles."""
     found: dict[str, tuple[int, int]] = {}
     for number, (cycles, calls) in enumerate(log.marks.short.tolist()):
         if calls:
@@ -152,7 +152,7 @@ def mac_points(jobs: Sequence[JobSpan]) -> list[Point]:
 
 
 def byte_counters(transfers: Iterable[Transfer]) -> list[CounterTrack]:
-    """Bytes that each master has read from, and written to, each memory."""
+    """Return bytes that each master has read from, and written to, each memory."""
     totals: Counter[tuple[str, str]] = Counter()
     points: dict[tuple[str, str], list[Point]] = {}
     for transfer in transfers:

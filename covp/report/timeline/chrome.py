@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 def trace_events(timelines: Mapping[str, Timeline]) -> Iterator[Json]:
-    """The events of several timelines side by side.
+    """Yield the events of several timelines side by side.
 
     Args:
         timelines: by a name that stands before those of their owners; empty where there is one.

@@ -14,7 +14,7 @@ from covp.errors import CovpError, UsageError
 
 @contextmanager
 def written_whole(path: str | Path) -> Iterator[TextIO]:
-    """A text file that is put at its place at the end of the context.
+    """Yield a text file that is put at its place at the end of the context.
 
     Raises:
         CovpError: it cannot be written.

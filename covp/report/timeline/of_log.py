@@ -24,7 +24,7 @@ CORE, INTERRUPTS, REGISTERS = "core", "interrupts", "register accesses"
 
 
 def tracks_of(log: TimelineLog, inside: Sequence[CycleWindow]) -> list[Track]:
-    """All but those of layers, in cycles of the device's clock, clipped to some windows."""
+    """Return all tracks but the layers', in cycles of the device, clipped to some windows."""
     found = [
         Track(CORE, "functions", tuple(function_slices(log, inside))),
         Track(CORE, "waiting", _clip_slices(units.stall_slices(log.stalls, log.jobs), inside)),
@@ -60,7 +60,7 @@ def _interrupt_tracks(log: TimelineLog, inside: Sequence[CycleWindow]) -> Iterat
 
 
 def counters_of(log: TimelineLog, inside: Sequence[CycleWindow]) -> list[CounterTrack]:
-    """Numbers over time, in cycles of the device's clock."""
+    """Return numbers over time, in cycles of the device's clock."""
     found = [CounterTrack(CORE, "instructions retired", tuple(instruction_points(log)))]
     for unit in _names(job.unit for job in log.jobs):
         jobs = [job for job in log.jobs if job.unit == unit]
@@ -91,7 +91,7 @@ def _names(names: Iterable[str]) -> list[str]:
 
 
 def _clip_slices(slices: Iterable[Slice], inside: Sequence[CycleWindow]) -> tuple[Slice, ...]:
-    """The parts of slices that lie in some windows."""
+    """Return the parts of slices that lie in some windows."""
     return tuple(
         replace(one, start=part[0], end=part[1])
         for one in slices
@@ -101,7 +101,7 @@ def _clip_slices(slices: Iterable[Slice], inside: Sequence[CycleWindow]) -> tupl
 
 
 def _within(points: Iterable[Point], inside: Sequence[CycleWindow]) -> tuple[Point, ...]:
-    """Points of a sum from the first window's start to the last one's end, where it begins at 0."""
+    """Return points of a sum, which begins at 0, from the first window to the end of the last."""
     start, end = inside[0].start, inside[-1].end
     given = list(points)
     base = max((value for cycle, value in given if cycle <= start), default=0)

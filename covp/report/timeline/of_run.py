@@ -80,7 +80,7 @@ class LayerPlace(NamedTuple):
 
 
 def layer_counters(result: Evaluation, places: Sequence[LayerPlace]) -> list[CounterTrack]:
-    """Bytes of the arena that hold something, and where they were counted those the core moved.
+    """Return bytes of the arena in use, and those that the core moved where they were counted.
 
     Args:
         result: of the run.
@@ -92,7 +92,7 @@ def layer_counters(result: Evaluation, places: Sequence[LayerPlace]) -> list[Cou
 
 
 def _traffic_tracks(result: Evaluation, places: Sequence[LayerPlace]) -> list[CounterTrack]:
-    """Sums at the end of each layer; without what the core moves between them."""
+    """Return sums at the end of each layer; without what the core moves between them."""
     totals: Counter[str] = Counter()
     points: dict[str, list[tuple[int, float]]] = {}
     ends = {place.layer: place.end for place in places}  # of the last part
@@ -110,7 +110,7 @@ _UNPLACED = "the device does not say when a layer began: they stand one after an
 
 
 def timeline_of(result: Evaluation) -> Timeline:
-    """The timeline of an inference.
+    """Return the timeline of an inference.
 
     Args:
         result: of a run with `Wanted.timeline`.
@@ -136,7 +136,7 @@ def timeline_of(result: Evaluation) -> Timeline:
 
 
 def timeline_of_log(log: TimelineLog, clock_hz: int) -> Timeline:
-    """The timeline of whatever was recorded: all but layers.
+    """Return the timeline of whatever was recorded: all but layers.
 
     Args:
         log: of the device.
@@ -249,7 +249,7 @@ def _error(source: Source | None) -> str | None:
 
 
 def _short_calls(log: TimelineLog) -> dict[str, Value]:
-    """Cycles of each function in calls that have no slice."""
+    """Return cycles of each function in calls that have no slice."""
     return {f"short_call_cycles_of_{name}": own for name, (_, own) in short_calls(log).items()}
 
 

@@ -36,7 +36,7 @@ class CycleWindow(NamedTuple):
     end: int
 
     def clip(self, start: int, end: int) -> tuple[int, int] | None:
-        """The part of some cycles that lies in it; None where none does.
+        """Return the part of the cycles from ``start`` to ``end`` in the window, or None.
 
         A moment, of no cycles, is its own part.
         """
@@ -45,7 +45,7 @@ class CycleWindow(NamedTuple):
 
 
 def phase_spans(log: TimelineLog) -> list[PhaseSpan]:
-    """All phases of a recording, in the order of time; empty ones are left out."""
+    """Return all phases of a recording, in the order of time; empty ones are left out."""
     marks = log.marks.marks
     changes = [
         (log.begin, log.instructions[0], log.phase),
@@ -63,7 +63,7 @@ def phase_spans(log: TimelineLog) -> list[PhaseSpan]:
 
 
 def windows(spans: Sequence[PhaseSpan]) -> list[CycleWindow]:
-    """The parts of a recording in which the program ran; all of it where no phases were set."""
+    """Return the parts of a recording in which the program ran; all where no phases were set."""
     if all(span.phase == _OUTSIDE for span in spans):
         return [CycleWindow(spans[0].start, spans[-1].end)] if spans else []
     return list(_inside(spans))

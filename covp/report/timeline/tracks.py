@@ -79,7 +79,7 @@ class Timeline:
     notes: tuple[str, ...] = ()
 
     def track(self, owner: str, name: str) -> Track:
-        """The track ``name`` of an ``owner``. Raises KeyError: there is none, or it has nothing."""
+        """Return the track ``name`` of an ``owner``. Raises KeyError: none, or an empty one."""
         for track in self.tracks:
             if (track.owner, track.name) == (owner, name):
                 return track
@@ -87,5 +87,5 @@ class Timeline:
 
 
 def of_args(pairs: Sequence[tuple[str, Value | None]]) -> dict[str, Value]:
-    """Arguments of a slice, without those that are None."""
+    """Return arguments of a slice, without those that are None."""
     return {name: value for name, value in pairs if value is not None}

@@ -20,7 +20,7 @@ _BURST = 64
 
 
 def job_slices(jobs: Sequence[JobSpan]) -> Iterator[Slice]:
-    """The jobs of a unit, each with its start-up and with what took longer, compute or memory."""
+    """Yield a unit's jobs, each with its start-up and what took longer, compute or memory."""
     for number, (start, end, _, job) in enumerate(jobs):
         timing = job.timing
         yield Slice(
@@ -48,7 +48,7 @@ def job_slices(jobs: Sequence[JobSpan]) -> Iterator[Slice]:
 
 
 def stall_slices(stalls: Sequence[Stall], jobs: Sequence[JobSpan]) -> list[Slice]:
-    """The core's waiting, with the unit whose job it waited for."""
+    """Return slices of the core's waiting, named by the unit whose job it waited for."""
     units = {job.start + job.record.timing.cycles: job.unit for job in jobs}
     return [
         Slice(
@@ -62,7 +62,7 @@ def stall_slices(stalls: Sequence[Stall], jobs: Sequence[JobSpan]) -> list[Slice
 
 
 def line_slices(changes: Sequence[LineChange], end: int) -> list[Slice]:
-    """A line's time up."""
+    """Return a slice for each time in which an interrupt line was up."""
     found, since = [], None
     for change in changes:
         if change.level:
@@ -76,7 +76,7 @@ def line_slices(changes: Sequence[LineChange], end: int) -> list[Slice]:
 def handler_slices(
     handlings: Sequence[Handling], names: Mapping[int, str], end: int
 ) -> list[Slice]:
-    """Interrupts from their being taken to the handler's return, nested as they were.
+    """Return interrupts from their being taken to the handler's return, nested as they were.
 
     ``names``: of the peripherals, by line; ``end``: cycle past the last.
     """
@@ -94,7 +94,7 @@ def handler_slices(
 
 
 def access_slices(accesses: Iterable[Access], place: PeripheralPlace) -> list[Slice]:
-    """Accesses to a peripheral, named by the register."""
+    """Return accesses to a peripheral, named by the register."""
     return [
         Slice(
             _access_name(access, place),
@@ -118,7 +118,7 @@ def _access_name(access: Access, place: PeripheralPlace) -> str:
 
 
 def one_by_one(accesses: Iterable[Access]) -> Iterator[Access]:
-    """Accesses of a block of code in cycles of their own, as the bus makes them.
+    """Yield accesses of a block of code in cycles of their own, as the bus makes them.
 
     Each takes a cycle at least, and none begins before the one before it has ended.
     """
@@ -130,7 +130,7 @@ def one_by_one(accesses: Iterable[Access]) -> Iterator[Access]:
 
 
 def transfer_slices(transfers: Iterable[Transfer]) -> list[Slice]:
-    """Bursts of a bus master."""
+    """Return bursts of a bus master."""
     found: list[Slice] = []
     first = last = read = written = 0
     for transfer in transfers:

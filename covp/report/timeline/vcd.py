@@ -88,7 +88,7 @@ def _signals(log: TimelineLog) -> dict[tuple[str, str], int]:
 
 
 def _changes(log: TimelineLog) -> Iterator[_Change]:
-    """All that changed, in cycles of the device's clock; at one cycle the last one counts."""
+    """Yield all that changed, in cycles of the device's clock; at one cycle the last one counts."""
     for access in one_by_one(log.accesses):
         start, last = access.start, access.end - 1
         data = "wdata" if access.is_store else "rdata"
@@ -118,7 +118,7 @@ def _since(changes: Iterable[_Change], begin: int, end: int) -> Iterator[_Change
 
 
 def _declare(file: TextIO, signals: dict[tuple[str, str], int]) -> dict[tuple[str, str], str]:
-    """The header; the short names of the signals."""
+    """Write the declarations of the signals; return their short names."""
     names = dict(zip(signals, map(_short, count()), strict=False))
     file.write("$scope module covp $end\n")
     for module, group in groupby(signals, key=lambda key: key[0]):
@@ -133,12 +133,12 @@ def _declare(file: TextIO, signals: dict[tuple[str, str], int]) -> dict[tuple[st
 
 
 def _identifier(name: str) -> str:
-    """A peripheral's name as one of a module."""
+    """Return a peripheral's name as one of a module."""
     return re.sub(r"\W", "_", name)
 
 
 def _short(number: int) -> str:
-    """Printable characters, as 18.2.1 has them."""
+    """Return printable characters, as 18.2.1 has them."""
     digits = ""
     while True:
         digits += chr(33 + number % 94)
