@@ -15,6 +15,7 @@ from covp.cli.output import echo
 from covp.cli.serial_lines import SerialLines
 from covp.codegen.offload import accelerator_places
 from covp.codegen.program import AcceleratorInstance
+from covp.device.debug.intervals import Interval, measure_intervals
 from covp.device.debug.program_file import free_ram, load_elf, run_firmware
 from covp.device.debug.rtt import Rtt
 from covp.device.semihosting import Semihosting
@@ -47,6 +48,21 @@ _POLLS_PER_SECOND = 10_000
     metavar="FILE",
     help="Bytes for the board's first serial port; - is this terminal.",
 )
+@click.option(
+    "--cycles-between",
+    "marks",
+    nargs=2,
+    metavar="A B",
+    help="Print what the program takes from A to B and end: symbols, addresses of instructions, or "
+    "of peripherals' registers that it stores to.",
+)
+@click.option(
+    "--times",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Intervals of --cycles-between.",
+)
 @click.option("--rtt", is_flag=True, help="Print what the program writes to RTT channel 0.")
 @click.option(
     "--timeout",
@@ -63,6 +79,8 @@ def firmware(
     files: Path | None,
     arguments: str,
     serial_input: Path | None,
+    marks: tuple[str, str] | None,
+    times: int,
     rtt: bool,
     timeout: float,
 ) -> int:
@@ -93,13 +111,24 @@ def firmware(
         channels = Rtt(device.read, device.write, chosen.memory) if rtt else None
         if channels is not None:
             _follow(channels, device.clock, output)
+        found: list[Interval] = []
         try:
-            ended = run_firmware(device, elf, timeout)
+            if marks:
+                found = measure_intervals(device, elf, marks, times, timeout)
+            else:
+                ended = run_firmware(device, elf, timeout)
         finally:
             if channels is not None:
                 output.write(channels.read())
             output.flush()
         cycles = device.sources.cycles
+    if marks:
+        for one in found:
+            echo(f"{one.instructions:,} instructions, {one.cycles:,} cycles")
+        echo(
+            f"{elf.name} on {chosen.name} from {marks[0]} to {marks[1]}; cycles: {cycles}", err=True
+        )
+        return 0
     echo(
         f"{elf.name} on {chosen.name}: status {ended.status}, {ended.instructions:,} instructions, "
         f"{ended.cycles:,} cycles ({cycles}), {ended.cycles / chosen.clock_hz:.6f} s",

@@ -11,6 +11,8 @@ import pytest
 
 from covp.chip.platform_file import load_platform
 from covp.compilers.toolchain import SourceText, get_toolchain
+from covp.device.debug.program_file import load_elf, start_firmware
+from covp.device.virtual import VirtualDevice
 from covp.runtime.standalone import link_standalone
 
 from .conftest import Call
@@ -142,3 +144,70 @@ def test_what_does_not_run(call: Call, tmp_path: Path) -> None:
     assert wrong.status == 2 and "not for the cortex-m4f of cortex-m4" in wrong.err
     missing = call("firmware", tmp_path / "no.elf", "-p", "riscv32")
     assert missing.status == 2 and "cannot be read" in missing.err
+
+
+TWO_LOOPS = """
+#include <stdint.h>
+#define PIN (*(volatile uint32_t *){pin}u)
+static volatile uint32_t sum;
+__attribute__((noinline)) void before(uint32_t n) {{ while (n--) sum += n; }}
+__attribute__((noinline)) void after(void) {{ sum++; }}
+int main(void)
+{{
+    for (uint32_t turn = 1; turn < 4; turn++) {{
+        PIN = 1;
+        before(100 * turn);
+        after();
+        PIN = 0;
+    }}
+    return 0;
+}}
+"""
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
+def test_cycles_between_two_places(call: Call, platform: str) -> None:
+    """What single steps count between the same instructions."""
+    chosen = load_platform(platform)
+    (pin,) = [one.base for one in chosen.peripherals if one.model == "uart"]
+    elf = link(platform, SourceText("main.c", TWO_LOOPS.format(pin=pin)))
+    done = call(
+        "firmware", elf, "-p", platform, "--cycles-between", "before", "after", "--times", "3"
+    )
+    rows = [tuple(int(n.replace(",", "")) for n in re.findall(r"[\d,]+(?= [ic])", line))
+            for line in done.out.splitlines()]  # fmt: skip
+    assert len(rows) == 3
+    with VirtualDevice(chosen) as device:
+        program = load_elf(device, elf)
+        places = [program.symbols[name].address & ~1 for name in ("before", "after")]
+        device.core.write_register("pc", start_firmware(device, program))
+        wanted: list[tuple[int, int]] = []
+        begin = None
+        while len(wanted) < 3:
+            pc = device.core.read_register("pc") & ~1
+            if pc == places[0]:
+                begin = device.core.totals
+            elif pc == places[1] and begin is not None:
+                now = device.core.totals
+                wanted.append((now.instructions - begin.instructions, now.cycles - begin.cycles))
+                begin = None
+            device.step()
+    assert rows == wanted
+    stores = call(
+        "firmware", elf, "-p", platform, "--cycles-between", hex(pin), hex(pin), "--times", "2"
+    )
+    assert len(stores.out.splitlines()) == 2 and stores.status == 0
+    (first, second) = [int(re.findall(r"([\d,]+) cycles", line)[0].replace(",", ""))
+                       for line in stores.out.splitlines()]  # fmt: skip
+    assert first > rows[0][1] and second < first
+
+
+def test_places_that_are_not_reached(call: Call) -> None:
+    elf = serial("riscv32", 0)
+    missing = call("firmware", elf, "-p", "riscv32", "--cycles-between", "main", "mian")
+    assert missing.status == 2 and "did you mean main" in missing.refusal
+    never = call(
+        "firmware", elf, "-p", "riscv32", "--cycles-between", "main", "0x20080000",
+        "--timeout", "1",
+    )  # fmt: skip
+    assert never.status == 1 and "timeout" in never.err

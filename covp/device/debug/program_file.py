@@ -132,12 +132,7 @@ def run_firmware(device: VirtualDevice, elf: Path, timeout: float | None = None)
         DeviceFault: the program faulted, or its time was over.
     """
     program = load_elf(device, elf)
-    entry, end = program.entry, _end(device, program)
-    device.reset()
-    if device.platform.core.architecture == "arm":  # sp and pc from the vectors, as a core does
-        vectors = device.read(device.platform.flash.start, 8)
-        device.core.write_register("sp", int.from_bytes(vectors[:4], "little"))
-        entry = int.from_bytes(vectors[4:], "little") & ~1
+    end, entry = _end(device, program), start_firmware(device, program)
     before = device.core.totals
     try:
         device.execute(entry, _NOWHERE if end is None else end[0], timeout)
@@ -146,6 +141,16 @@ def run_firmware(device: VirtualDevice, elf: Path, timeout: float | None = None)
         status = end.status
     now = device.core.totals
     return FirmwareRun(status, now.instructions - before.instructions, now.cycles - before.cycles)
+
+
+def start_firmware(device: VirtualDevice, program: ProgramFile) -> int:
+    """Reset a device with a loaded program; return where its core begins."""
+    device.reset()
+    if device.platform.core.architecture != "arm":
+        return program.entry
+    vectors = device.read(device.platform.flash.start, 8)  # sp and pc are there
+    device.core.write_register("sp", int.from_bytes(vectors[:4], "little"))
+    return int.from_bytes(vectors[4:], "little") & ~1
 
 
 def _end(device: VirtualDevice, program: ProgramFile) -> tuple[int, int] | None:
