@@ -127,7 +127,7 @@ def test_the_packed_kernels_are_among_those() -> None:
     for kind in ("CONV_2D", "FULLY_CONNECTED"):
         op = weighted(kind, [19, -19], 2**31 - 1, (0.1, 0))
         tiles |= {schedule.tile for schedule in every_schedule(op, "riscv32") if schedule}
-    assert {"packed", "packed_weights", "mac"} <= tiles
+    assert {"packed", "packed_weights", "packed_ahead", "mac"} <= tiles
 
 
 def test_a_softmax_whose_sum_would_overflow_is_rejected(run_layer) -> None:

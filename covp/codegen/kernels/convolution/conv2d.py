@@ -16,7 +16,7 @@ from covp.codegen.kernels.convolution.conv2d_schedules import (
 )
 from covp.codegen.kernels.convolution.folded_bytes import FoldedBytesCode
 from covp.codegen.kernels.convolution.gemm import Gemm, RegisterBlock
-from covp.codegen.kernels.convolution.packed_channels import PackedWeightsCode
+from covp.codegen.kernels.convolution.packed_channels import LOADS_AHEAD, PackedWeightsCode
 from covp.codegen.kernels.convolution.packed_pixels import PackedBlock, PackedGemm
 from covp.codegen.kernels.convolution.patches import PatchGather, rows_in_place
 from covp.codegen.kernels.convolution.winograd import WinogradCode
@@ -35,7 +35,7 @@ def emit_conv2d(request: KernelRequest) -> LayerCode:
     if not is_valid(problem, request.core, schedule):
         raise UsageError(f"{request.op.name}: schedule {str(schedule)!r} does not fit the layer")
     code: Conv2DCode | FoldedBytesCode | PackedWeightsCode | WinogradCode
-    if schedule.tile == "packed_weights":
+    if schedule.tile in ("packed_weights", LOADS_AHEAD):
         code = PackedWeightsCode(request, problem, schedule)
     elif schedule.tile == "folded_bytes":
         code = FoldedBytesCode(request, problem, schedule)

@@ -11,7 +11,7 @@ from covp.chip.cores import Core
 from covp.codegen.intrinsics import DotProduct, dot_products, find_dot_product
 from covp.codegen.kernels.convolution.folded_bytes import FoldedBytesCode
 from covp.codegen.kernels.convolution.gemm import RegisterBlock
-from covp.codegen.kernels.convolution.packed_channels import PackedWeightsCode
+from covp.codegen.kernels.convolution.packed_channels import LOADS_AHEAD, PackedWeightsCode
 from covp.codegen.kernels.convolution.packed_pixels import PackedBlock, PackedGemm
 from covp.codegen.kernels.convolution.patches import rows_in_place
 from covp.codegen.kernels.convolution.winograd import WinogradCode
@@ -132,6 +132,8 @@ def _spaces(core: Core) -> Iterator[KnobSpace]:
     # a core without long multiply comes with little flash; a model of 16-bit weights fills it
     weights = (8, 16) if core.has("mull") else (8,)
     yield KnobSpace("packed_weights", {**_PACKED_WEIGHTS, "weights": weights})
+    if core.architecture == "riscv":
+        yield KnobSpace(LOADS_AHEAD, _PACKED_WEIGHTS)
 
 
 def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
@@ -141,7 +143,7 @@ def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
         schedule.tile == "mac" or (schedule.tile == "smlad" and schedule["weights"] == 16)
     ):
         return False
-    if schedule.tile == "packed_weights":
+    if schedule.tile in ("packed_weights", LOADS_AHEAD):
         one = rows_in_place(problem) and problem.in_height * problem.in_width == 1
         return not core.has("dsp") and one and PackedWeightsCode.fits(problem, schedule["unroll"])
     if schedule.tile == "folded_bytes":

@@ -19,6 +19,9 @@ to its end, as in ``packed_pixels.py``::
     p = 0x8000 - (what the 128 will add) + products;
     t += p;  h += p >> 16;
 
+In an in-order core the instruction behind a load that uses it waits. ``packed_ahead`` has words of
+16 bits and loads each word, and each activation, before the product of the one before it.
+
 With the first iteration of a run peeled, its first products are added to the run's start value,
 which saves a move per sum and run where registers suffice for two copies of the code.
 
@@ -41,10 +44,15 @@ from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch
 from covp.codegen.schedule import Schedule
 from covp.graph.typed_convolution import QuantizedConv2D
 
+LOADS_AHEAD = "packed_ahead"
+"""The tile that loads ahead; ``packed_weights`` is the other one."""
 _BIAS = 128
 _LANES = 65537
 _ROUNDING = 0x8000
 """Rounds the upper half up where the lower one is negative."""
+
+_AHEAD = '#define LOADED(now, next) __asm__ volatile("" : "+r"(now), "+r"(next))\n'
+"""What comes after it and uses ``now`` stays behind the load of ``next``."""
 
 
 class PackedWeightsCode:
@@ -65,8 +73,9 @@ class PackedWeightsCode:
         self.problem = problem
         self.pairs = min(schedule["pairs"], -(-problem.out_channels // 2))
         self.step = 2 * schedule["unroll"]
-        self.narrow = schedule["weights"] == 8
+        self.narrow = schedule.knobs.get("weights", 16) == 8
         self.peeled = bool(schedule["peeled"])
+        self.ahead = schedule.tile == LOADS_AHEAD
         self.by_high_word = request.core.architecture == "riscv"
         weights = problem.weights.reshape(problem.out_channels, -1).astype(np.int64)
         self.depth = weights.shape[1]
@@ -102,6 +111,8 @@ class PackedWeightsCode:
             self._multiply(),
         ]
         includes = [self.requantizer.includes, barrier_macros([1])]
+        if self.ahead:
+            includes.append(_AHEAD)
         operands = Operands(arguments, self._constants())
         return operands.layer(self.request, body, functions, includes, schedule=schedule)
 
@@ -215,6 +226,9 @@ class PackedWeightsCode:
         return [f"uint32_t {starts};", "do {", again, "} while (x != end);"]
 
     def _round(self, pairs: int, first: bool) -> list[str]:
+        if self.ahead:
+            steps = self._steps_ahead(pairs, first)
+            return [*steps, f"x += {self.step};", f"w += {self.step * pairs};"]
         step = self._step_narrow if self.narrow else self._step_wide
         k = 2 if self.narrow else 1
         steps = [indent(step(pairs, i, first and i == 0)) for i in range(0, self.step, k)]
@@ -246,6 +260,24 @@ class PackedWeightsCode:
             total = "start" if first else f"p{i}"
             lines += [
                 f"    p{i} = {total} + w[{step * pairs + i}] * x0;",
+                f"    {compiler_barrier([f'p{i}'])}",
+            ]
+        return [*lines, "}"]
+
+    def _steps_ahead(self, pairs: int, first: bool) -> list[str]:
+        """Emit all k of an iteration, each word loaded before the product of the one before it."""
+        words = [(step, i) for step in range(self.step) for i in range(pairs)]
+        lines = ["{", "    uint32_t x0 = (uint32_t)x[0];", "    uint32_t w0 = w[0];"]
+        for number, (step, i) in enumerate(words):
+            following = words[number + 1 : number + 2]
+            for after, other in following:
+                if other == 0:
+                    lines.append(f"    uint32_t x{after} = (uint32_t)x[{after}];")
+                lines.append(f"    uint32_t w{number + 1} = w[{number + 1}];")
+                lines.append(f"    LOADED(w{number}, w{number + 1});")
+            total = "start" if first and step == 0 else f"p{i}"
+            lines += [
+                f"    p{i} = {total} + w{number} * x{step};",
                 f"    {compiler_barrier([f'p{i}'])}",
             ]
         return [*lines, "}"]
