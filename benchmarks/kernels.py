@@ -16,7 +16,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from document import write_document
 
@@ -74,7 +74,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--platforms", nargs="+", default=PLATFORMS)
-    parser.add_argument("--optimize", choices=["speed", "balanced", "size"], default="speed")
+    parser.add_argument("--optimize", choices=get_args(Objective), default="instructions")
     parser.add_argument("--rows", type=int, default=30, help="how many to print, worst first")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all rows there as well")
     options = parser.parse_args()

@@ -7,8 +7,9 @@
 Prints, for each model, platform and compiler: instructions of one inference and their ratio to
 the anchor's, arena and flash likewise, and how many of the random inputs gave bit-exact
 outputs. Exit status 1 where one differs or a limit is exceeded: the arena's, always; instructions,
-with --optimize speed and no --accel, of the better compiler, zig alone 15 % more; flash, with
---optimize balanced. Uses the official models when COVP_MODEL_DIR or the download cache has them.
+with --optimize instructions and no --accel, of the better compiler, zig alone 15 % more; flash,
+with --optimize balanced. Uses the official models where COVP_MODEL_DIR or the download cache has
+them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import argparse
 import shutil
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from anchors import ANCHORS
 from document import write_document
 
 import covp
+from covp.base.request import Objective
 from covp.evaluation import Runner, Sample, build, recorded_schedules
 from covp.graph import zoo
 
@@ -114,7 +116,7 @@ def main() -> int:
     parser.add_argument("--toolchains", nargs="+", default=["zig", "gcc"])
     parser.add_argument("--inputs", type=int, default=20)
     parser.add_argument("--accel", nargs="*", default=[])
-    parser.add_argument("--optimize", choices=["speed", "balanced", "size"], default="speed")
+    parser.add_argument("--optimize", choices=get_args(Objective), default="instructions")
     parser.add_argument("--untuned", action="store_true", help="the kernels' own choices")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()
@@ -137,7 +139,7 @@ def main() -> int:
                 rows.append(row)
                 counted[toolchain] = row.instructions
                 held &= row_held
-            if options.optimize == "speed" and not options.accel and not options.untuned:
+            if options.optimize == "instructions" and not options.accel and not options.untuned:
                 held &= is_short(name, core.name, counted)
     if options.json:
         write_document(options.json, [row._asdict() for row in rows])

@@ -14,13 +14,13 @@ import msgspec
 
 Toolchain = Literal["zig", "gcc"]
 TOOLCHAINS: tuple[Toolchain, ...] = get_args(Toolchain)
-Objective = Literal["speed", "balanced", "size"]
+Objective = Literal["cycles", "energy", "instructions", "balanced", "size"]
 Level = Literal["none", "output", "layers", "source"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 Shapes = Mapping[str, Sequence[int]]
 """Shapes by input name, for inputs whose shape a model file leaves open."""
 FLASH_TRADE = 5000
-"""Bytes of flash that "speed" pays at most for a thousand instructions (or cycles) saved."""
+"""Bytes of flash that "cycles" pays at most for a thousand cycles saved."""
 _T = TypeVar("_T", "BuildOptions", "RunOptions")
 
 
@@ -115,11 +115,13 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
     optimize: Annotated[
         Objective,
         Option(
-            text="Which of the tuned schedules to take.",
+            text="Which of the tuned schedules to take: of the fewest cycles on the platform, with "
+            "its memory; of the least energy; of the fewest instructions; balanced: of the fewest "
+            "cycles among those with little flash; or of the least flash.",
             heading="Schedules",
             choices=get_args(Objective),
         ),
-    ] = "speed"
+    ] = "cycles"
     max_scratch: Annotated[
         int | None,
         Option(
@@ -132,8 +134,7 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
     flash_trade: Annotated[
         int | None,
         Option(
-            text="Flash that --optimize speed pays at most for a thousand instructions (or cycles) "
-            "saved.",
+            text="Flash that --optimize cycles pays at most for a thousand cycles saved.",
             heading="Schedules",
             metavar="BYTES",
             least=1,

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.registry import find_backends
 from covp.base.debug import follow_environment
 from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, change_options
 from covp.building.core_costs import simulated_cycles
 from covp.building.overlap import Overlap, plan_overlap
 from covp.building.patches import count_of, describe_patches, plan_patches
+from covp.building.platform_costs import measure_recorded
 from covp.building.schedules import (
     UNTUNED,
     RecordedSchedules,
@@ -30,6 +32,7 @@ from covp.codegen.program import Program
 from covp.codegen.schedule import Schedule
 from covp.errors import AcceleratorError, UsageError, near_misses
 from covp.graph.graph import Graph, Op
+from covp.graph.models import as_graph
 from covp.graph.passes import run_passes
 from covp.graph.passes.patches import Patches, patch
 from covp.runtime.profile import MemoryUse
@@ -235,8 +238,16 @@ def build(
     follow_environment()
     options = change_options(options, changes)
     platform = load_platform(platform)
+    find_backends(accelerators)  # before the model: their files may register its operators
+    graph, read = as_graph(model, options), options.for_graph()
     if schedules == "recorded":
         schedules = schedules_of(platform, options)
+    if isinstance(schedules, RecordedSchedules):
+        schedules = measure_recorded(
+            schedules,
+            run_passes(graph, passes),
+            partial(generate, graph, schedules.platform, options=read.core_alone(), passes=passes),
+        )
     used: list[tuple[Op, ScheduleTrial]] = []
     choice = _Noted(schedules, used) if isinstance(schedules, RecordedSchedules) else schedules
     make = partial(
@@ -248,8 +259,7 @@ def build(
         name=name,
         measure=partial(simulated_cycles, toolchain=options.toolchain),
     )
-    program = make(model, options=options)
-    read, considered = options.for_graph(), None
+    program, considered = make(graph, options=read), None
     if options.overlap and not accelerators:
         raise UsageError(
             "overlap needs an accelerator: name one with --accel, or leave out --overlap"

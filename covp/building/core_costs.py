@@ -16,7 +16,8 @@ from covp.errors import CapacityError, DeviceFault, ToolchainError
 from covp.graph.random_inputs import random_inputs
 from covp.runtime.session import Session
 
-_FOLDER = "core-costs"
+FOLDER = "core-costs"
+"""Of the cache."""
 _SOURCES = frozenset({".py", ".c", ".h", ".yaml"})
 _Cycles = tuple[int, ...] | None
 _decoder: msgspec.json.Decoder[_Cycles] = msgspec.json.Decoder(_Cycles)
@@ -38,11 +39,11 @@ def simulated_cycles(program: Program, toolchain: str = "zig") -> _Cycles:
     except ToolchainError:
         toolchain, tools = "zig", get_toolchain("zig", program.platform.core)
         key = _key(program, tools)
-    known = load(_FOLDER, key)
+    known = load(FOLDER, key)
     if known is not None:
         return _decoder.decode(known)
     cycles = _simulate(program, toolchain)
-    store(_FOLDER, key, msgspec.json.encode(cycles))
+    store(FOLDER, key, msgspec.json.encode(cycles))
     return cycles
 
 
@@ -65,7 +66,7 @@ def _key(program: Program, toolchain: Toolchain) -> str:
     models = [path for folder in folders for path in sorted(folder.glob("*.yaml"))]
     inputs = random_inputs(program.graph.inputs, 0, program.graph.ops)
     return content_key(
-        _simulator_content(),
+        simulator_content(),
         platform_content(program.platform),
         *(path.read_bytes() for path in models),
         toolchain.version,
@@ -76,7 +77,7 @@ def _key(program: Program, toolchain: Toolchain) -> str:
 
 
 @cache
-def _simulator_content() -> str:
+def simulator_content() -> str:
     """Return a hash of the virtual device's sources."""
     root = Path(covp.device.__file__).parent
     files = [path for path in sorted(root.rglob("*")) if path.suffix in _SOURCES]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Unpack
 
 from covp.base.request import DEFAULT_BUILD, BuildChanges, BuildOptions, change_options
-from covp.building.tune.records import Records, ScheduleTrial, layer_key
+from covp.building.tune.records import Records, ScheduleTrial, best_of, layer_key
 from covp.chip.platform_file import Platform
 from covp.codegen.generate import ScheduleChoice
 from covp.codegen.schedule import Schedule
@@ -28,6 +28,8 @@ class RecordedSchedules:
         platform: whose core the schedules are for.
         compiler: name and version; records of others stand in where there are none of it.
         options, device: as for `recorded_schedules`.
+        measured: trials of the layers of one model on the platform, by `layer_key`: they count
+            before all others.
     """
 
     records: Records
@@ -35,6 +37,7 @@ class RecordedSchedules:
     compiler: str
     options: BuildOptions = DEFAULT_BUILD
     device: str = "virtual"
+    measured: Mapping[str, Sequence[ScheduleTrial]] = field(default_factory=dict)
 
     def __call__(self, op: Op) -> Schedule | None:
         """Return the schedule of `trial`."""
@@ -43,8 +46,13 @@ class RecordedSchedules:
 
     def trial(self, op: Op) -> ScheduleTrial | None:
         """Return the record that an operator's schedule comes from."""
-        core, compiler = self.platform.core, self.compiler
-        return self.records.find(op, core, compiler, self.options, self.device)
+        own = self.measured.get(layer_key(op)) if self.measured else None
+        if own and self.options.optimize != "instructions":
+            best = best_of(own, self.options)
+            if best is not None:
+                return best
+        core, memory = self.platform.core, self.platform.memory_timing
+        return self.records.find(op, core, self.compiler, self.options, self.device, memory)
 
 
 def recorded_schedules(

@@ -12,6 +12,7 @@ import click
 from covp.base.request import BuildOptions, Objective, RunOptions
 from covp.building.tune.records import Cost, ScheduleTrial, pareto_front, trial_file
 from covp.building.tune.search import Strategy
+from covp.building.tune.trial import cost_of
 from covp.building.tune.tuner import LayerResult, Options, Progress
 from covp.building.tune.tuner import tune as search
 from covp.chip.platform_file import Platform, load_platform
@@ -27,12 +28,12 @@ from covp.report.quantities import operator_label
 from covp.report.table import Table, numbers, texts
 
 
-def print_layers(results: list[LayerResult]) -> None:
+def print_layers(results: list[LayerResult], cost: Cost) -> None:
     """Print the kernel's own choice beside the best schedule found, one row per layer."""
     rows = []
     for result in results:
         default, best = result.default, result.best
-        before, after = (spent(trial) if trial else None for trial in (default, best))
+        before, after = (spent(trial, cost) if trial else None for trial in (default, best))
         gain = f"{1 - after / before:.1%}" if before and after is not None else None
         tried = f"{result.tried}/{result.space}"
         schedule = best.schedule if best else None
@@ -51,14 +52,17 @@ def print_layers(results: list[LayerResult]) -> None:
     print_table(Table("", [*texts("layer", "operator"), *columns], rows))
 
 
-def print_objectives(results: list[LayerResult]) -> None:
-    """Print the three objectives side by side, over all layers that have a choice."""
-    for objective in get_args(Objective):
+_OBJECTIVES: tuple[Objective, ...] = ("cycles", "instructions", "balanced", "size")
+
+
+def print_objectives(results: list[LayerResult], cost: Cost) -> None:
+    """Print the objectives side by side, over all layers that have a choice."""
+    for objective in _OBJECTIVES:
         chosen = [trial for r in results if (trial := r.best_for(objective)) is not None]
-        cost = sum(spent(trial) or 0 for trial in chosen)
+        total = sum(spent(trial, cost) or 0 for trial in chosen)
         flash = sum(trial.flash_bytes for trial in chosen)
-        unit = _unit(chosen[0]) if chosen else "instructions"
-        echo(f"--optimize {objective:8} {cost:>12,} {unit} {flash:>10,} B flash")
+        unit = _unit(chosen[0], cost) if chosen else cost
+        echo(f"--optimize {objective:12} {total:>12,} {unit} {flash:>10,} B flash")
 
 
 def print_wrong_outputs(results: list[LayerResult]) -> None:
@@ -69,16 +73,21 @@ def print_wrong_outputs(results: list[LayerResult]) -> None:
                 echo(f"OUTPUT DIFFERS: layer {result.op.index}, {trial.schedule}")
 
 
-def spent(trial: ScheduleTrial) -> int | None:
-    """Return the trial's cost in what its device measures: instructions, else cycles, else ns."""
-    costs = (trial.instructions, trial.cycles, trial.nanoseconds)
-    return next((cost for cost in costs if cost is not None), None)
+def spent(trial: ScheduleTrial, cost: Cost) -> int | None:
+    """Return the trial's cost, else another one that its device measures."""
+    return next(iter(_costs(trial, cost).values()), None)
 
 
-def _unit(trial: ScheduleTrial) -> str:
-    if trial.instructions is not None:
-        return "instructions"
-    return "cycles" if trial.cycles is not None else "ns"
+def _unit(trial: ScheduleTrial, cost: Cost) -> str:
+    return next(iter(_costs(trial, cost)), cost)
+
+
+def _costs(trial: ScheduleTrial, first: Cost) -> dict[str, int]:
+    """Return what is known of a trial by unit, the wanted cost first."""
+    costs = {"cycles": trial.cycles, "instructions": trial.instructions, "ns": trial.nanoseconds}
+    wanted = "ns" if first == "time" else first
+    order = dict.fromkeys([wanted, *costs])
+    return {unit: cost for unit in order if (cost := costs[unit]) is not None}
 
 
 def layer_record(result: LayerResult) -> TunedLayer:
@@ -126,7 +135,7 @@ def layer_record(result: LayerResult) -> TunedLayer:
 @click.option(
     "--cost",
     type=click.Choice(get_args(Cost)),
-    help="Default: instructions; cycles or time where the device counts no instructions.",
+    help="Default: that of --optimize; another one where the device does not know it.",
 )
 @options.jobs
 @options.as_json
@@ -153,7 +162,7 @@ def tune(
         seconds=seconds,
         strategy=strategy,
         build=build_options,
-        cost=cost or "instructions",
+        cost=cost or cost_of(build_options.optimize),
         jobs=jobs or os.cpu_count() or 1,
         seed=run_options.seed,
         device=run_options.device,
@@ -175,9 +184,9 @@ def tune(
     else:
         note = model_note(graph.source)
         echo(f"{graph.name} on {board.name}" + (f"  {note}" if note else ""))
-        print_layers(found.layers)
-        print_objectives(found.layers)
-        echo(f"speed pays at most {build_options.flash_trade:,} B of flash per thousand saved")
+        print_layers(found.layers, wanted.cost)
+        print_objectives(found.layers, wanted.cost)
+        echo(f"cycles pays at most {build_options.flash_trade:,} B of flash per thousand saved")
         print_wrong_outputs(found.layers)
         echo(f"{found}; records: {records}")
     return 0
@@ -209,7 +218,7 @@ def _search(graph: Graph, board: Platform, toolchain: str, wanted: Options) -> _
         def report(p: Progress) -> None:
             nonlocal trials
             trials += 1
-            best = f" best {spent(p.best):,}" if p.best else ""
+            best = f" best {spent(p.best, wanted.cost):,}" if p.best else ""
             advance(f"{p.layer} {p.tried}/{p.planned}{best}", p.total)
 
         layers = search(graph, board, toolchain, wanted, report)

@@ -13,7 +13,7 @@ from covp.evaluation.check import default_level
 from covp.graph.equality import FLOAT_TOLERANCE
 
 _PAGE = "docs/accuracy.md"
-_DEFAULTS = {"device": "virtual", "toolchain": "zig", "optimize": "speed", "max_scratch": None}
+_DEFAULTS = {"device": "virtual", "toolchain": "zig", "optimize": "cycles", "max_scratch": None}
 
 
 def reproduction(model: str, platform: str, accelerators: tuple[str, ...], seed: int) -> str:

@@ -19,11 +19,7 @@ _LEAST_FLOAT = 0.05
 _LEAST_DYNAMIC = 0.1
 _LEAST_LIMIT = 0.1
 _LEAST_EMULATED = 0.5
-_LEAST_CACHE = 0.45
-"""Shares of the cycles from which something is worth a line. Misses: of 15 runs of kws, toycar and
-vww on five boards with slow flash, smaller schedules were the faster ones exactly above this."""
-_LEAST_WEIGHTS = 16 << 10
-"""Bytes of constants below which code counts for more."""
+"""Shares of the cycles from which something is worth a line."""
 _LEAST_RAM = 0.5
 """Share of a platform's RAM from which the layer that sets the peak is named."""
 
@@ -46,20 +42,15 @@ class Advice:
         return f"{self.seen}: {self.do}"
 
 
-def advice(
-    program: Program, profile: Profile, memory: MemoryUse, optimize: str
-) -> tuple[Advice, ...]:
+def advice(program: Program, profile: Profile, memory: MemoryUse) -> tuple[Advice, ...]:
     """Return the advice on a run, that about the most cycles first.
 
     Args:
         program: what ran.
         profile, memory: what it took.
-        optimize: what its schedules were chosen by.
     """
     found = [*_floats(program, profile), *_dynamic(program, profile), *_ports(program, profile)]
     found += _advise_on_emulation(program, profile)
-    if optimize != "size":
-        found += _misses(program, profile, memory)
     return (*sorted(found, key=lambda one: -one.cycles), *_peak(program, memory))
 
 
@@ -187,22 +178,6 @@ def _ports(program: Program, profile: Profile) -> Iterator[Advice]:
             f"{unit.name} is limited by its {limit}",
             f"twice {change} saves about {saved / total:.0%} of the cycles{spare}",
             saved,
-        )
-
-
-def _misses(program: Program, profile: Profile, memory: MemoryUse) -> Iterator[Advice]:
-    """Yield weights that were widened, which the cache of a slow flash does not hold."""
-    causes, cycles = profile.causes, profile.cycles
-    stated = sum(tensor.nbytes for tensor in program.graph.tensors() if tensor.constant)
-    is_widened = stated >= _LEAST_WEIGHTS and memory.flash_bytes >= 1.5 * stated
-    if not cycles or causes is None or not is_widened:
-        return
-    missed = dict(causes).get("cache", 0)
-    if missed >= _LEAST_CACHE * cycles:
-        yield Advice(
-            f"{missed / cycles:.0%} of the cycles wait for misses of the flash's cache",
-            "--optimize size has smaller weights and is likely to be faster here",
-            missed,
         )
 
 

@@ -108,7 +108,7 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="
     Attributes:
         model_source: as in `covp.run/1`
         records: the file of the trials
-        flash_trade: of flash that `speed` pays at most for a thousand instructions (or cycles)
+        flash_trade: of flash that `cycles` pays at most for a thousand cycles
             saved
         layers: those that have schedules
     """

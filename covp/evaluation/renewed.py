@@ -1,9 +1,9 @@
 """`renew_build`: a build without schedules that are slower than the default under this compiler.
 
-A recorded schedule comes with the instructions that it took where it was recorded. Where a layer
-takes clearly more of them here (under another compiler, or after a change of the kernels), or its
-record is of a compiler of another name, it is measured beside the kernel's own choice, and both are
-kept as trials: the better one is taken from then on.
+A recorded schedule comes with the instructions, or the cycles, that it took where it was recorded.
+Where a layer takes clearly more of them here (under another compiler, or after a change of the
+kernels), or its record is of a compiler of another name, it is measured beside the kernel's own
+choice, and both are kept as trials: the better one is taken from then on.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from covp.codegen.schedule import Schedule
 from covp.device.stop import EXACT
 from covp.evaluation.result import Evaluation
 from covp.graph.graph import Op
+from covp.runtime.profile import LayerProfile
 
 TOLERANCE = 0.02
 """The share of the recorded instructions that a layer may take more.
@@ -45,7 +46,7 @@ def renew_build(result: Evaluation) -> Build | None:
     build, recorded = result.build, result.build.recorded
     if recorded is None or result.profile.sources.instructions != EXACT:
         return None
-    spent = {entry.name: entry.instructions for entry in result.profile.layers}
+    spent = {entry.name: entry for entry in result.profile.layers}
     chosen = recorded.schedules
     aged = [op for op, trial in recorded.used if _is_aged(op, trial, spent.get(op.name), chosen)]
     if not aged:
@@ -60,16 +61,23 @@ def renew_build(result: Evaluation) -> Build | None:
     return replace(recorded.again(), notes=tuple(lost)) if lost else None
 
 
-def _is_aged(op: Op, trial: ScheduleTrial, spent: int | None, chosen: RecordedSchedules) -> bool:
+def _is_aged(
+    op: Op, trial: ScheduleTrial, spent: LayerProfile | None, chosen: RecordedSchedules
+) -> bool:
     """Return whether a layer's record does not hold here, or is of another compiler.
 
     The cost of a schedule that was tuned for other weights depends on them: nothing to compare.
     """
-    if trial.layer != layer_key(op) or spent is None or trial.instructions is None:
+    if trial.layer != layer_key(op) or spent is None:
+        return False
+    took, recorded = spent.instructions, trial.instructions
+    if recorded is None and trial.memory == chosen.platform.memory_timing:
+        took, recorded = spent.cycles, trial.cycles
+    if took is None or recorded is None:
         return False
     if trial.compiler.partition(" ")[0] != chosen.compiler.partition(" ")[0]:
         return True
-    return spent > (1 + TOLERANCE) * trial.instructions
+    return took > (1 + TOLERANCE) * recorded
 
 
 def _measure(ops: list[Op], chosen: RecordedSchedules, toolchain: str) -> None:

@@ -176,7 +176,7 @@ class Evaluation:
     @property
     def advice(self) -> tuple[Advice, ...]:
         """Things that the run shows and its user can change, the dearest first."""
-        return advice(self.program, self.profile, self.memory, self.build.options.optimize)
+        return advice(self.program, self.profile, self.memory)
 
     def record(self) -> Run:
         """Return the JSON document ``covp.run/1`` of docs/json.md."""

@@ -35,8 +35,13 @@ def test_costs_of_the_core_are_those_in_the_program(platform: str, model: str, u
 
     alone = run(build(model, platform), check="none")
     made = build(model, platform, [unit], allow_slower=True)
-    found = list(ratios(run(made, check="none"), alone))
+    beside = run(made, check="none")
+    found = list(ratios(beside, alone))
     assert len(found) >= len(alone.profile.layers) - 1
+    own = [entry for entry in beside.profile.layers if entry.layer.target == "cpu"]
+    if made.platform.cached_ram and own:  # a layer behind a unit finds its input in no cache
+        counted = sum(entry.layer.estimated_cycles or 0 for entry in own)
+        found = [("all", counted / sum(entry.cycles or 0 for entry in own))]
     assert [(name, ratio) for name, ratio in found if not LOW <= ratio <= HIGH] == []
 
 
@@ -77,7 +82,7 @@ def test_a_slower_core_or_memory_has_costs_of_its_own(kws: Graph) -> None:
         for program in [covp.compile(kws, name, ["gemm"])]
     }
     assert found["serv"] > 100 * found["riscv32"]
-    assert found["nucleo-l4r5zi"] > 1.5 * found["cortex-m4"]
+    assert found["nucleo-l4r5zi"] > 1.2 * found["cortex-m4"]
 
 
 def test_what_does_not_fit_as_a_whole_is_measured_in_parts(kws: Graph) -> None:

@@ -19,7 +19,7 @@ OPTIONS = {
     "--toolchain": ["zig", "icc", ""], "--seed": NUMBERS, "--trials": NUMBERS,
     "--seconds": ["nan", "inf", "-1", "x", "0.01"], "--examples": ["0", "-1", "x"],
     "--max-scratch": NUMBERS, "--input": ["none.npy", "/", "", "/dev/null"],
-    "--operators": ["none.py", "/", "", "/dev/null"], "--optimize": ["speed", "size", "x"],
+    "--operators": ["none.py", "/", "", "/dev/null"], "--optimize": ["cycles", "size", "x"],
     "-o": ["/proc/x", "/dev/null/x", ""], "--elf": ["none.elf", "/", "/dev/null", ""],
     "--require-offload": ["CONV_2D", "x", ""], "--port": ["-1", "70000", "x"],
     "--json": [], "--profile": [], "--explain": [], "--untuned": [], "--debugg": [], "--": [],

@@ -54,5 +54,5 @@ def test_ratios_are_ours_by_theirs() -> None:
 def test_what_the_page_says_of_the_fastest_software() -> None:
     (row,) = (line for line in printed("mlperf-tiny").splitlines() if "X-CUBE-AI 9.0.0" in line)
     resnet, kws, vww, toycar = (float(cell) for cell in re.findall(r"\(([\d.]+)\) \|", row))
-    assert min(kws, toycar) > 1.1
-    assert 0.9 < min(resnet, vww) <= max(resnet, vww) < 1.1
+    assert kws > 1.05 and 0.95 < toycar < 1.05
+    assert max(resnet, vww) < 0.95

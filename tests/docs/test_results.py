@@ -113,7 +113,8 @@ def test_layers_still_need_as_many_instructions(
     assert claimed
     compiler = {row["by"] for row in claimed.values()}
     try:
-        found = run(capsys, "kws", "-p", "riscv32", "--toolchain", toolchain)
+        by = ("--toolchain", toolchain, "--optimize", "instructions")
+        found = run(capsys, "kws", "-p", "riscv32", *by)
     except AssertionError as error:
         if "not installed" in str(error):
             pytest.skip(str(error))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from covp.base.request import BuildOptions, RunOptions
+from covp.base.request import RunOptions
 from covp.evaluation import build, run
 from covp.evaluation.advice import MOST, Advice
 from covp.graph.onnx import read_onnx
@@ -129,15 +129,6 @@ def test_twice_of_what_limits_a_unit_saves_what_is_said(macs: int, port: int, li
         assert cycles("kws", "riscv32", unit(2 * macs, port)) == pytest.approx(now, rel=0.02)
 
 
-@pytest.mark.parametrize("platform", ["raspberry-pi-pico-2", "nucleo-l4r5zi"])
-def test_where_misses_prevail_smaller_schedules_are_faster(platform: str) -> None:
-    found = advised("toycar", platform)[0]
-    assert "misses of the flash's cache" in found.seen and "--optimize size" in found.do
-    size = BuildOptions(optimize="size")
-    assert cycles("toycar", platform, options=size) < cycles("toycar", platform)
-    assert advised("toycar", platform, options=size) == []
-
-
 @pytest.mark.costly
 def test_the_layer_that_sets_the_peak_of_ram_where_it_is_scarce() -> None:
     (found,) = advised("vww", "nucleo-f401re")
@@ -154,8 +145,8 @@ def test_the_command_prints_two_at_most_and_json_has_all(
 
     def told(*more: str) -> str:
         with pytest.raises(SystemExit):
-            main(["run", "toycar", "-p", "pico2", "--check", "none", *more])
+            main(["run", "kws_float", "-p", "riscv32", "--check", "none", *more])
         return capsys.readouterr().out
 
     assert 1 <= told().count("\nadvice: ") <= MOST
-    assert '"do": "--optimize size has smaller weights' in told("--json")
+    assert '"do": "quantize these too' in told("--json")

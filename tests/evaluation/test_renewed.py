@@ -46,7 +46,11 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Records:
 
 def plant(records: Records, slow: ScheduleTrial, compiler: str, instructions: int | None) -> None:
     """As if it had been the best elsewhere."""
-    records.add(dataclasses.replace(slow, compiler=compiler, instructions=instructions))
+    share = (instructions or 0) / (slow.instructions or 1)
+    cycles = round(share * (slow.cycles or 0))
+    records.add(
+        dataclasses.replace(slow, compiler=compiler, instructions=instructions, cycles=cycles)
+    )
 
 
 def alone(how: str, graph: Graph) -> Evaluation:

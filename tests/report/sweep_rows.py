@@ -39,7 +39,7 @@ def row(
         "platform": platform,
         "accelerators": list(accelerators),
         "toolchain": "zig",
-        "optimize": "speed",
+        "optimize": "cycles",
         "vary": dict(vary),
         "status": "ok",
         "reason": None,

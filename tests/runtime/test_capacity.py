@@ -66,7 +66,7 @@ def test_flash_too_small_for_code_names_the_smaller_schedules_and_the_region() -
 
 
 def test_the_stack_is_named_where_it_is_what_is_missing() -> None:
-    arena = covp.compile("kws", load_platform("nrf52840")).arena_bytes
+    arena = covp.compile("kws", with_memory("ample", 512, 256)).arena_bytes
     kilobytes = (arena // 4096 + 2) * 4
     stack = (kilobytes * 1024 - arena) // 16 * 16
     text = refusal("kws", with_memory("small", 512, kilobytes, stack=stack))

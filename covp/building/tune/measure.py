@@ -114,6 +114,7 @@ class ScheduleBench(Closing):
             device=self.device_kind,
             nanoseconds=None if cost.seconds is None else round(cost.seconds * 1e9),
             structure=structure_key(code.op),
+            memory=self.session.platform.memory_timing,
         )
 
     def _cost(self, layer: Function, tensors: Sequence[DeviceTensor]) -> Cost:

@@ -7,11 +7,12 @@ with covp.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -23,7 +24,14 @@ from covp.base.cache import cache_dir
 from covp.base.request import DEFAULT_BUILD, BuildOptions
 from covp.base.terminal import say
 from covp.building.tune.keys import layer_key, structure_key
-from covp.building.tune.trial import VERSION, Cost, ScheduleTrial, best_of, pareto_front
+from covp.building.tune.trial import (
+    UNKNOWN_MEMORY,
+    VERSION,
+    Cost,
+    ScheduleTrial,
+    best_of,
+    pareto_front,
+)
 from covp.chip.cores import Core, core_names
 from covp.codegen.layer import KernelRequest, schedules
 from covp.errors import CovpError
@@ -63,20 +71,22 @@ class _Head(msgspec.Struct):
     core: str
     compiler: str
     version: int
+    memory: str = UNKNOWN_MEMORY
 
 
 class _Layer(msgspec.Struct):
     layer: str
     structure: str
-    trials: list[tuple[str, int, int | None, int, int]]
+    trials: list[tuple[str, int | None, int | None, int, int]]
 
 
 _head, _layer = msgspec.json.Decoder(_Head), msgspec.json.Decoder(_Layer)
 
 
-def file_name(core: str, compiler: str) -> str:
-    """Return the name of the file of a core and a compiler."""
-    return f"{core}-{compiler.replace(' ', '-')}.jsonl"
+def file_name(core: str, compiler: str, memory: str = "") -> str:
+    """Return the name of the file of a core, a compiler and a `Platform.memory_timing`."""
+    kind = f"-{memory}" if memory not in ("", UNKNOWN_MEMORY) else ""
+    return f"{core}-{compiler.replace(' ', '-')}{kind}.jsonl"
 
 
 def read_shipped_trials(path: Path) -> list[ScheduleTrial]:
@@ -104,6 +114,7 @@ def read_shipped_trials(path: Path) -> list[ScheduleTrial]:
             scratch_bytes=scratch,
             exact=True,
             structure=one.structure,
+            memory=shared.memory,
         )
         for one in layers
         for schedule, instructions, cycles, flash, scratch in one.trials
@@ -111,12 +122,17 @@ def read_shipped_trials(path: Path) -> list[ScheduleTrial]:
 
 
 def write_shipped_trials(path: Path, trials: Iterable[ScheduleTrial]) -> None:
-    """Write exact trials of the virtual device, all of one core, compiler and version."""
+    """Write exact trials of the virtual device: of one core, compiler, memory and version."""
     layers: dict[str, list[ScheduleTrial]] = {}
     for trial in trials:
         layers.setdefault(trial.layer, []).append(trial)
     (first, *_), *_ = layers.values()
-    head = {"core": first.core, "compiler": first.compiler, "version": first.version}
+    head = {
+        "core": first.core,
+        "compiler": first.compiler,
+        "version": first.version,
+        "memory": first.memory,
+    }
     lines = [_compact(head), *(_compact(_pack(found)) for found in layers.values())]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -147,8 +163,8 @@ __all__ = [
 
 _USER_CORE = re.compile(r"(.+-[0-9a-f]{8})-(?:zig|gcc)-[^-]*\.jsonl$")
 """The key of a user's core in the name of a file."""
-_Group = dict[str, dict[tuple[str, str], ScheduleTrial]]
-"""Trials by compiler, then by layer and schedule."""
+_Group = dict[str, dict[tuple[str, str, str], ScheduleTrial]]
+"""Trials by compiler, then by layer, schedule and memory."""
 
 
 class Records:
@@ -200,7 +216,8 @@ class Records:
             return
         for key in filter(None, (trial.layer, trial.structure)):
             group = self._groups.setdefault((trial.core, trial.device, key), {})
-            group.setdefault(trial.compiler, {})[trial.layer, trial.schedule] = trial
+            place = trial.layer, trial.schedule, trial.memory
+            group.setdefault(trial.compiler, {})[place] = trial
 
     def layers(self) -> list[tuple[str, str, str]]:
         """Return (layer, core, compiler) of all known trials."""
@@ -209,11 +226,17 @@ class Records:
         return list(dict.fromkeys((t.layer, t.core, t.compiler) for t in found))
 
     def trials(
-        self, layer: str, core: str, compiler: str, device: str = "virtual"
+        self,
+        layer: str,
+        core: str,
+        compiler: str,
+        device: str = "virtual",
+        memory: str | None = None,
     ) -> list[ScheduleTrial]:
-        """Return all trials of a layer."""
+        """Return all trials of a layer; ``memory``: those of one `Platform.memory_timing` alone."""
         self.open(core)
-        return list(self._groups.get((core, device, layer), {}).get(compiler, {}).values())
+        found = self._groups.get((core, device, layer), {}).get(compiler, {}).values()
+        return [trial for trial in found if memory in (None, trial.memory)]
 
     def groups(
         self, op: Op, core: Core, compiler: str, device: str
@@ -226,10 +249,20 @@ class Records:
         another compiler. Layers with other weights follow in the same order, as far as this layer
         can take their schedules.
         """
+        yield from self._of_layer(op, core, compiler, device)
+        yield from self._of_structure(op, core, compiler, device)
+
+    def _of_layer(
+        self, op: Op, core: Core, compiler: str, device: str
+    ) -> Iterator[list[ScheduleTrial]]:
         self.open(core.key, *core.like)
-        places = list(dict.fromkeys(_places(core, device)))
-        for name, kind in places:
+        for name, kind in dict.fromkeys(_places(core, device)):
             yield from self._by_compiler(name, kind, layer_key(op), compiler)
+
+    def _of_structure(
+        self, op: Op, core: Core, compiler: str, device: str
+    ) -> Iterator[list[ScheduleTrial]]:
+        places = list(dict.fromkeys(_places(core, device)))
         known = structure_key(op)
         if any((*place, known) in self._groups for place in places):
             valid = set(map(str, schedules(KernelRequest(op, core, "layer"))))
@@ -251,25 +284,69 @@ class Records:
         compiler: str,
         options: BuildOptions = DEFAULT_BUILD,
         device: str = "virtual",
+        memory: str = "",
     ) -> ScheduleTrial | None:
         """Return the best trial of the first of an operator's `groups` that has a usable one.
+
+        Of a group those count whose cycles are of this memory; where there are none, those of
+        memory without wait states, then all.
 
         Args:
             op, core: whose.
             compiler: name and version, e.g. "zig 0.17.0".
             options: of the build, as for `best_of`.
             device: the kind, such as "virtual" or "host".
+            memory: `Platform.memory_timing` of the platform.
 
         Returns:
             The trial, whose schedule fits the layer; None where nothing is known of it.
         """
-        for trials in self.groups(op, core, compiler, device):
-            best = best_of(trials, options)
-            if best is not None and self._file(best) is not None:
-                best = best_of(self.filter_usable(trials, op, core), options)
-            if best is not None:
-                return best
+        groups = self.groups(op, core, compiler, device)
+        if options.optimize == "instructions":
+            groups = _counted(groups, core, compiler)
+        for trials in groups:
+            for some in _by_memory(trials, memory):
+                best = best_of(some, options)
+                if best is not None and self._file(best) is not None:
+                    best = best_of(self.filter_usable(some, op, core), options)
+                if best is not None:
+                    return best
         return None
+
+    def unmeasured(
+        self, op: Op, core: Core, compiler: str, memory: str, most: int, again: bool = False
+    ) -> list[ScheduleTrial]:
+        """Return the trials whose schedules are worth being measured with a core and memory.
+
+        Args:
+            op, core, compiler: as for `groups`.
+            memory: `Platform.memory_timing`.
+            most: trials in all: half of them of the fewest cycles, half of the least flash.
+            again: as if none had been measured.
+
+        Returns:
+            None where there is no choice, or where there are figures of this core and memory, of
+            all that this machine's own trials name too.
+        """
+        groups = [*self._of_layer(op, core, compiler, "virtual")]
+        groups = groups or [*self._of_structure(op, core, compiler, "virtual")]
+        exact = [trial for trials in groups for trial in trials if trial.exact]
+        mine = core.key, memory, _parse(compiler)[0]
+        here = {t.schedule for t in exact if (t.core, t.memory, _parse(t.compiler)[0]) == mine}
+        own = {trial.schedule for trial in exact if self._file(trial) is not None}
+        if not again and here and own <= here:
+            return []
+        known: dict[str, ScheduleTrial] = {}
+        for trial in exact:
+            known.setdefault(trial.schedule, trial)
+        usable = self.filter_usable(known.values(), op, core)
+        if len(usable) < 2:
+            return []
+        fastest = sorted(usable, key=lambda t: (t.spent(), t.flash_bytes))
+        fastest.sort(key=lambda t: t.schedule not in here and t.schedule not in own)
+        least = sorted(usable, key=lambda t: (t.flash_bytes, t.spent()))
+        both = itertools.chain.from_iterable(zip(fastest, least, strict=True))
+        return list(dict.fromkeys(both))[:most]
 
     def filter_usable(
         self, trials: Iterable[ScheduleTrial], op: Op, core: Core
@@ -278,7 +355,6 @@ class Records:
 
         One line on standard error says how many of a file cannot be of that layer, once.
         """
-        valid = set(map(str, schedules(KernelRequest(op, core, "layer"))))
         valid = set(map(str, schedules(KernelRequest(op, core, "layer"))))
         trials, own = list(trials), core.key  # those of a like core may not fit, and rightly so
         misfits = {t for t in trials if t.schedule not in valid and t.core == own}
@@ -292,6 +368,30 @@ class Records:
     def _file(self, trial: ScheduleTrial) -> Path | None:
         """Return the file of `covp tune` that a trial may come from."""
         return self._own.get((trial.layer, trial.core, trial.compiler))
+
+
+def _counted(
+    groups: Iterable[list[ScheduleTrial]], core: Core, compiler: str
+) -> Iterator[list[ScheduleTrial]]:
+    """Yield the trials whose instructions are known: of one core and compiler in one group.
+
+    Instructions depend on no memory, and from version to version of a compiler by few per cent.
+    """
+    together: dict[tuple[bool, bool], list[ScheduleTrial]] = {}
+    for trials in groups:
+        for trial in trials:
+            if trial.instructions is not None:
+                place = trial.core != core.key, _parse(trial.compiler)[0] != _parse(compiler)[0]
+                same = replace(trial, memory="")
+                together.setdefault(place, []).append(same)
+    yield from (together[place] for place in sorted(together))
+
+
+def _by_memory(trials: Sequence[ScheduleTrial], memory: str) -> Iterator[list[ScheduleTrial]]:
+    """Yield the trials whose costs can be compared, the most telling first."""
+    for known in dict.fromkeys((memory, "", UNKNOWN_MEMORY)):
+        yield [trial for trial in trials if trial.memory == known]
+    yield list(trials)
 
 
 def _places(core: Core, device: str) -> list[tuple[str, str]]:

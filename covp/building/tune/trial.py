@@ -14,8 +14,15 @@ from covp.base.request import DEFAULT_BUILD, BuildOptions, Objective
 Cost = Literal["instructions", "cycles", "time"]
 VERSION = 3
 """Version of the kernels: a change of what a schedule means makes old trials invalid."""
+UNKNOWN_MEMORY = "?"
+"""`ScheduleTrial.memory` of trials that do not say which memory their cycles are of."""
 
-_SIZE_WEIGHT: dict[Objective, float] = {"speed": 0.0, "balanced": 1.0, "size": 4.0}
+_SIZE_WEIGHT: dict[Objective, float] = {"size": 4.0}
+_SHARE, _MORE = 1.25, 2048
+"""Flash that "balanced" takes at most: a quarter, or 2 KiB, more than a layer's smallest schedule.
+
+So weights stay as wide as in the model file, and small layers may have fast code.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,8 @@ class ScheduleTrial:
         device: the kind of device it ran on: "virtual", "host", "gdb", "openocd".
         nanoseconds: run time, measured; None where the device cannot tell.
         structure: `structure_key` of the operator; "" in trials of older files.
+        memory: which one the cycles are of, `Platform.memory_timing`; `UNKNOWN_MEMORY` in trials of
+            older files.
     """
 
     layer: str
@@ -52,11 +61,12 @@ class ScheduleTrial:
     device: str = "virtual"
     nanoseconds: int | None = None
     structure: str = ""
+    memory: str = UNKNOWN_MEMORY
 
-    def spent(self, cost: Cost = "instructions") -> float:
+    def spent(self, cost: Cost = "cycles") -> float:
         """Return that cost; where it is unknown another one, infinity where none is known."""
         costs = {
-            "instructions": self.instructions, "cycles": self.cycles, "time": self.nanoseconds
+            "cycles": self.cycles, "instructions": self.instructions, "time": self.nanoseconds
         }  # fmt: skip
         known = [value for value in (costs[cost], *costs.values()) if value is not None]
         return float(known[0]) if known else float("inf")
@@ -64,34 +74,56 @@ class ScheduleTrial:
     def score(
         self,
         options: BuildOptions = DEFAULT_BUILD,
-        cost: Cost = "instructions",
+        cost: Cost = "cycles",
     ) -> float:
         """Return what a search minimizes: cost times flash to the power of a weight.
 
-        With "speed" flash counts too, as far as ``flash_trade`` says; not beside a cost in time.
+        Where flash has no weight it counts as far as ``flash_trade`` says; not beside a cost in
+        time.
 
         Args:
             options: ``optimize`` gives the weight; ``flash_trade`` are bytes that a thousand
                 instructions or cycles are worth, None: speed at any price.
             cost: as for `spent`; all trials of a device know the same.
         """
-        score: float = self.spent(cost) * self.flash_bytes ** _SIZE_WEIGHT[options.optimize]
+        weight = _SIZE_WEIGHT.get(options.optimize, 0.0)
+        score: float = self.spent(cost) * self.flash_bytes**weight
         timed = cost == "time" or self.instructions is self.cycles is None
-        if options.optimize == "speed" and options.flash_trade is not None and not timed:
+        if not weight and options.flash_trade is not None and not timed:
             score += 1000 * self.flash_bytes / options.flash_trade
         return score
+
+
+def cost_of(objective: Objective) -> Cost:
+    """Return the cost that decides for an objective.
+
+    A core takes energy by the cycle, so that of the least energy has the fewest cycles.
+    """
+    return "instructions" if objective == "instructions" else "cycles"
 
 
 def best_of(
     trials: Iterable[ScheduleTrial],
     options: BuildOptions = DEFAULT_BUILD,
-    cost: Cost = "instructions",
+    cost: Cost | None = None,
 ) -> ScheduleTrial | None:
-    """Return the exact trial of least score, then flash, within ``max_scratch``; None without."""
+    """Return the best exact trial within ``max_scratch``; None where there is none.
+
+    Args:
+        trials: of one layer, with costs that can be compared.
+        options: ``optimize`` says what is best: the least `ScheduleTrial.score`, then flash; with
+            "balanced" of those with little flash.
+        cost: what is compared; None: that of ``optimize``.
+    """
     most = options.max_scratch
+    cost = cost_of(options.optimize) if cost is None else cost
     fitting = [
         trial for trial in trials if trial.exact and (most is None or trial.scratch_bytes <= most)
     ]
+    if options.optimize == "balanced" and fitting:
+        least = min(trial.flash_bytes for trial in fitting)
+        limit = max(_SHARE * least, least + _MORE)
+        fitting = [trial for trial in fitting if trial.flash_bytes <= limit]
     return min(fitting, key=lambda t: (t.score(options, cost), t.flash_bytes), default=None)
 
 

@@ -46,7 +46,7 @@ def remeasure_candidates(
     core: Core,
     compiler: str,
     options: BuildOptions = DEFAULT_BUILD,
-    cost: Cost = "instructions",
+    cost: Cost = "cycles",
     device: str = "virtual",
 ) -> list[Schedule]:
     """Return the schedules to measure again: a build's, the default, other objectives' best.
@@ -146,7 +146,7 @@ class Options:
     seconds: float | None = None
     strategy: Strategy = "model"
     build: BuildOptions = DEFAULT_BUILD
-    cost: Cost = "instructions"
+    cost: Cost = "cycles"
     jobs: int = 1
     seed: int = 0
     device: str = "virtual"
@@ -265,7 +265,8 @@ class _Tuner(Closing):
 
     def _known(self, op: Op) -> dict[str, ScheduleTrial]:
         core, kind = self.platform.core.key, self.options.device_kind
-        trials = self.records.trials(layer_key(op), core, self.compiler, kind)
+        memory = self.platform.memory_timing
+        trials = self.records.trials(layer_key(op), core, self.compiler, kind, memory)
         fitting = self.records.filter_usable(trials, op, self.platform.core)
         return {trial.schedule: trial for trial in fitting}
 

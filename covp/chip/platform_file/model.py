@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 from typing import Annotated, Any
 
 import msgspec
@@ -253,6 +254,19 @@ class Platform(
             f"caches: {caches}" if caches else "",
         )
         return "; ".join(filter(None, parts))
+
+    @property
+    def memory_timing(self) -> str:
+        """A key of what the memory adds to a core's cycles; "" where it adds nothing.
+
+        Platforms with the same core and key spend the same on the same program, but for where it
+        lies.
+        """
+        regions = [(r.kind, r.waits.fetch, r.waits.data, r.caches) for r in self.own_memory]
+        if self.timing is None and not any(fetch or data or c for _, fetch, data, c in regions):
+            return ""
+        text = repr((regions, msgspec.to_builtins(self.caches), self.timing))
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     @property
     def stack_bytes(self) -> int:

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+LOADED = '#define LOADED(now, next) __asm__ volatile("" : "+r"(now), "+r"(next))\n'
+"""C text of a barrier: what comes after it and uses ``now`` stays behind the load of ``next``."""
+
 
 def compiler_barrier(sums: Sequence[str]) -> str:
     """Return C text of a barrier over some sums; the file needs `barrier_macros` for that many."""

@@ -104,7 +104,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         platform: name or path
         accelerators: of the set-up; empty: the core alone
         toolchain: `zig` or `gcc`
-        optimize: `speed`, `balanced` or `size`
+        optimize: `cycles`, `balanced` or `size`
         vary: the parameters that differ from what the files say
         seed: of the random inputs
         status: `ok` or `failed`
@@ -131,7 +131,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     platform: str
     accelerators: tuple[str, ...] = ()
     toolchain: str = "zig"
-    optimize: str = "speed"
+    optimize: str = "cycles"
     vary: dict[str, Value] = {}
     seed: int = 0
     status: Literal["ok", "failed"] = "ok"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from covp.base.cache import content_key
+from covp.building.schedules import schedules_of
+from covp.chip.platform_file import load_platform
 from covp.errors import CovpError
 from covp.evaluation import Build, Evaluation, Sample, build
 from covp.evaluation.data import Data, Scores, accuracy_of
@@ -96,7 +98,11 @@ def _kept(point: Point, with_trace: bool, files: str) -> RecordedDesign:
 def _build(point: Point) -> Build:
     platform, units = vary_design(point.platform, point.accelerators, point.values)
     graph = _model(point.model, point.seed, _files(point))[0]
-    return build(graph, platform, units, point.options)
+    base = load_platform(point.platform)
+    # the program is that of the platform as its file is, whatever its memory's timing here
+    chosen = base if base.core.key == platform.core.key else platform
+    schedules = schedules_of(chosen, point.options)
+    return build(graph, platform, units, point.options, schedules=schedules)
 
 
 def _files(point: Point) -> str:

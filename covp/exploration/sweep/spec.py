@@ -107,7 +107,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     ] = ((),)
     optimize: Annotated[
         tuple[Objective, ...], Meta(min_length=1, description="Which tuned schedules to take.")
-    ] = ("speed",)
+    ] = ("cycles",)
     vary: Annotated[
         dict[str, Annotated[tuple[Value, ...], Meta(min_length=1)] | Range],
         Meta(

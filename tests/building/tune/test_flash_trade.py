@@ -63,6 +63,6 @@ def test_the_default_keeps_the_speed_of_the_shipped_models(core: str, tmp_path: 
 
     def total(flash_trade: int | None) -> int:
         chosen = [best_of(trials, BuildOptions(flash_trade=flash_trade)) for trials in layers]
-        return sum(trial.instructions or 0 for trial in chosen if trial is not None)
+        return sum(trial.cycles or 0 for trial in chosen if trial is not None)
 
-    assert total(None) <= total(FLASH_TRADE) <= 1.001 * total(None)
+    assert total(None) <= total(FLASH_TRADE) <= 1.005 * total(None)

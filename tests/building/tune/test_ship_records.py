@@ -22,9 +22,9 @@ ship_records = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(ship_records)
 
 
-def trial(layer, schedule, instructions, flash, core="rv32imc", version=VERSION):
+def trial(layer, schedule, cycles, flash, memory="", core="rv32imc", version=VERSION):
     return ScheduleTrial(
-        layer, core, "zig 1", version, schedule, instructions, None, flash, 0, True
+        layer, core, "zig 1", version, schedule, None, cycles, flash, 0, True, memory=memory
     )
 
 
@@ -38,15 +38,18 @@ def test_shipped_trials_stay_and_newer_ones_replace(tmp_path):
         trial("b", "mac x=1", 10, 10),
     ]
     write_shipped_trials(shipped / "rv32imc-zig-1.jsonl", old)
-    write_shipped_trials(shipped / "other-zig-1.jsonl", [trial("a", "mac x=1", 5, 5, core="other")])
-    new = [trial("a", "mac x=2", 80, 60), trial("a", "mac x=4", 200, 70)]
-    append_trials(own / "rv32imc-zig-1.jsonl", new)
-    assert ship_records.fronts(shipped, own) == {
+    other = trial("a", "mac x=1", 5, 5, core="other")
+    write_shipped_trials(shipped / "other-zig-1.jsonl", [other])
+    slow = trial("a", "mac x=2", 70, 60, memory="waits")
+    new = [trial("a", "mac x=2", 80, 60), trial("a", "mac x=4", 200, 70), slow]
+    append_trials(own / "rv32imc-zig-1.jsonl", [*new, trial("a", "mac x=8", 1, 1, memory="?")])
+    assert ship_records.fronts(shipped, ship_records.own_trials(own)) == {
+        "rv32imc-zig-1-waits.jsonl": [slow],
         "rv32imc-zig-1.jsonl": [
             trial("a", "mac x=2", 80, 60),
             trial("a", "mac x=1", 100, 50),
             trial("b", "mac x=1", 10, 10),
-        ]
+        ],
     }
 
 

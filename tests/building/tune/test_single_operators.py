@@ -41,8 +41,8 @@ def test_tuned(platform: covp.Platform, tmp_path: Path, monkeypatch: pytest.Monk
     (result,) = tune(graph, platform, options=Options(trials=6), records=Records([]))
     assert result.tried == 6 and all(trial.exact for trial in result.trials)
     assert result.best is not None
-    best = result.best.instructions
-    assert best == min(t.instructions for t in result.trials if t.instructions is not None)
+    best = result.best.cycles
+    assert best == min(t.cycles for t in result.trials if t.cycles is not None)
     found = Schedule.parse(result.best.schedule)
     program = covp.compile(graph, platform, schedules=lambda op: found)
     assert program.layers[0].schedule == str(found)

@@ -85,7 +85,7 @@ def test_damaged_lines_are_skipped_counted_and_said_once(
 def test_the_best_is_exact_and_depends_on_the_objective(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
     rows = [
-        trial("mac a=1", 100_000, flash=1000),
+        trial("mac a=1", 98_000, flash=1000),
         trial("mac a=2", 90_000, flash=4000),
         trial("mac a=3", 10_000, exact=False),
     ]
@@ -98,7 +98,7 @@ def test_the_best_is_exact_and_depends_on_the_objective(tmp_path: Path) -> None:
         assert found is not None
         return found.schedule
 
-    assert (best("speed"), best("balanced"), best("size")) == ("mac a=2", "mac a=1", "mac a=1")
+    assert (best("cycles"), best("balanced"), best("size")) == ("mac a=2", "mac a=1", "mac a=1")
     assert records.trials("layer", "rv32imc", "gcc 12") == []
 
 
@@ -126,7 +126,7 @@ def test_a_search_with_a_limit_of_scratch_memory_finds_what_is_within(own_cache:
     (free,) = tune(graph, platform, records=Records([]))
     assert free.best is not None and free.best.scratch_bytes > 0
     (limited,) = tune(graph, platform, options=Options(build=BuildOptions(max_scratch=0)))
-    assert limited.tried == free.tried and limited.best == limited.best_for("speed")
+    assert limited.tried == free.tried and limited.best == limited.best_for("cycles")
     assert limited.best is not None and limited.best.scratch_bytes == 0
     choose = recorded_schedules(platform, max_scratch=0)
     assert str(choose(op)) == limited.best.schedule

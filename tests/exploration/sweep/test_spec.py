@@ -48,7 +48,7 @@ WRONG = [
     ("models: [kws]\nplatforms: [disco-f746ng]\nvary: {platform.icache.size: [3]}", "icache"),
     (BASE + "vary: {platform.icache.size: [4K]}", "no such value of platform riscv32"),
     (BASE + "toolchains: [gc]", "toolchains[0]: 'gc': did you mean gcc?"),
-    (BASE + "optimize: [sped]", "optimize[0]: 'sped': did you mean speed"),
+    (BASE + "optimize: [cycle]", "optimize[0]: 'cycle': did you mean cycles"),
     (BASE + "search: {kind: gird}", "search.kind: 'gird': did you mean grid?"),
     (BASE + "search: {knid: grid}", "search: unknown key 'knid': did you mean kind?"),
     (BASE + "search: {kind: random}", "search.points: "),

@@ -21,6 +21,7 @@ from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, c_type, indent
 from covp.codegen.intrinsics import MAC
 from covp.codegen.kernels.compiler_barrier import (
+    LOADED,
     barrier_macros,
     before_branches,
     compiler_barrier,
@@ -140,6 +141,13 @@ class Plane:
         return "int16_t" if self.widened else self.source
 
 
+_TOGETHER = 4
+"""Values of a channel that are loaded before the first of them is stored.
+
+Measured: 3 to 14 % fewer cycles on Cortex-M4, 6 to 16 % on RISC-V, -2 to +11 % on Cortex-M7.
+"""
+
+
 class DepthwiseCode:
     """C text of one layer whose sums fit 32 bits, or wrap as TFLM's do."""
 
@@ -154,6 +162,8 @@ class DepthwiseCode:
         if widened and problem.stride[1] % 2:
             self.at_once = max(self.at_once, 2)
         self.plane = Plane(problem, widened, self.at_once, self.element)
+        # a core in order waits for a value that it has just loaded
+        self.ahead = request.core.architecture == "riscv"
         self.bias, self.requantizer = layer_finisher(request.core, problem)
 
     def layer(self, schedule: str) -> LayerCode:
@@ -167,6 +177,7 @@ class DepthwiseCode:
         includes = [
             "#include <arm_acle.h>" if self.widened else self.requantizer.includes,
             "" if self.widened else barrier_macros(range(self.at_once + 1)),
+            LOADED if self.ahead else "",
         ]
         functions = [self.requantizer.function(), self._gather(), self._convolve()]
         in_place = (op.input(0),) if self._may_run_in_place else ()
@@ -219,7 +230,15 @@ class DepthwiseCode:
         p, plane = self.problem, self.plane
         columns = p.in_width
         unroll = next(n for n in (8, 6, 5, 4, 3, 2, 1) if columns % n == 0)
-        body = [f"plane[{i}] = input[{i * p.in_channels}];" for i in range(unroll)]
+        # some loads, then their stores: a load ends while the next one begins
+        body = []
+        core = self.request.core  # eight low registers have no room for them
+        together = _TOGETHER if core.architecture == "riscv" or core.has("dsp") else 1
+        for first in range(0, unroll, together):
+            group = range(first, min(first + together, unroll))
+            loads = ", ".join(f"v{i} = input[{i * p.in_channels}]" for i in group)
+            stores = " ".join(f"plane[{i}] = v{i};" for i in group)
+            body.append(f"{{ {self.element} {loads}; {stores} }}")
         lines = [
             f"static inline void gather(const {self.element} *input, {plane.element} *plane)",
             "{",
@@ -317,7 +336,7 @@ class DepthwiseCode:
         p = self.problem
         (kh, kw), (dh, dw), stride = p.kernel, p.dilation, p.stride[1]
         in_registers = kh * kw <= MAX_TAPS_IN_REGISTERS
-        lines = []
+        steps: list[tuple[int, list[str], str]] = []
         for y in range(kh):
             for column in range((count - 1) * stride + (kw - 1) * dw + 1):
                 products = []
@@ -328,10 +347,17 @@ class DepthwiseCode:
                         name = f"w{weight}" if in_registers else f"w[{weight}]"
                         products.append(MAC.add(f"s{o}", "v", name, self.requantizer.wraps))
                 if products:
-                    at = y * dh * self.plane.width + column
                     barrier = compiler_barrier([product.split()[0] for product in products])
-                    lines.append(f"{{ int32_t v = x[{at}]; {' '.join(products)} {barrier} }}")
-        return lines
+                    steps.append((y * dh * self.plane.width + column, products, barrier))
+        if not self.ahead:
+            return [f"{{ int32_t v = x[{at}]; {' '.join(all)} {end} }}" for at, all, end in steps]
+        # each value before the products of the one before it
+        lines = ["{", f"    int32_t v = x[{steps[0][0]}], next;"]
+        for number, (_, products, barrier) in enumerate(steps):
+            after = [f"next = x[{at}]; LOADED(v, next);" for at, *_ in steps[number + 1 :][:1]]
+            step = [*after, *products, barrier, *["v = next;"][: len(after)]]
+            lines.append(f"    {' '.join(step)}")
+        return [*lines, "}"]
 
     def _sums_wide(self, count: int) -> list[str]:
         """Emit sums of int16 pairs; each word of the plane is loaded once for all outputs."""

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.codegen.c_text import c_array, indent
-from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
+from covp.codegen.kernels.compiler_barrier import LOADED, barrier_macros, compiler_barrier
 from covp.codegen.kernels.convolution.packed_pixels import rounds_are_safe, safe_runs
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.finisher import layer_finisher
@@ -50,9 +50,6 @@ _BIAS = 128
 _LANES = 65537
 _ROUNDING = 0x8000
 """Rounds the upper half up where the lower one is negative."""
-
-_AHEAD = '#define LOADED(now, next) __asm__ volatile("" : "+r"(now), "+r"(next))\n'
-"""What comes after it and uses ``now`` stays behind the load of ``next``."""
 
 
 class PackedWeightsCode:
@@ -112,7 +109,7 @@ class PackedWeightsCode:
         ]
         includes = [self.requantizer.includes, barrier_macros([1])]
         if self.ahead:
-            includes.append(_AHEAD)
+            includes.append(LOADED)
         operands = Operands(arguments, self._constants())
         return operands.layer(self.request, body, functions, includes, schedule=schedule)
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
-from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
+from covp.codegen.kernels.compiler_barrier import LOADED, barrier_macros, compiler_barrier
 from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.graph.typed_convolution import QuantizedConv2D
 
@@ -59,6 +59,10 @@ class PackedGemm:
 
     def __init__(self, problem: QuantizedConv2D, core: Core, block: PackedBlock) -> None:
         self.block = block
+        self._pairs = range(block.pairs)
+        # a core in order waits for a word that it has just loaded; a third channel takes the
+        # registers for two words
+        self.ahead = core.architecture == "riscv" and block.pairs > 1 and block.channels < 3
         self.channels = problem.out_channels
         weights = problem.weights.reshape(problem.out_channels, -1).astype(np.int64)
         self.depth = weights.shape[1]
@@ -95,6 +99,7 @@ class PackedGemm:
         table = np.stack([start, self.bias, *self.requantizer.columns()], axis=1)
         return (
             barrier_macros(range(self.block.channels + 1))
+            + (LOADED if self.ahead else "")
             + c_array("weights", packed, f"by block of {self.block.channels} channels, k, channel")
             + c_array(
                 "runs", runs, f"rounds of {self.block.unroll} k that are safe, 0 ends a block"
@@ -190,9 +195,15 @@ class PackedGemm:
     def _step(self, channels: int, step: int) -> list[str]:
         """Emit one k: each channel's weight times a word of each pair of pixels."""
         loads = ", ".join(f"w{c} = {self._weight(channels, c, step)}" for c in range(channels))
+        words = [f"    int32_t x{p} = x[{step * self.block.pairs + p}];" for p in self._pairs]
         lines = ["{", f"    int32_t {loads};"]
-        for p in range(self.block.pairs):
-            lines.append(f"    int32_t x{p} = x[{step * self.block.pairs + p}];")
+        if self.ahead:  # each word before the products of the one before it
+            lines[1:1] = words[:1]
+        for p in self._pairs:
+            if not self.ahead:
+                lines.append(words[p])
+            elif p + 1 < self.block.pairs:
+                lines += [words[p + 1], f"    LOADED(x{p}, x{p + 1});"]
             lines += [f"    p{p}{c} += w{c} * x{p};" for c in range(channels)]
             lines.append("    " + compiler_barrier([f"p{p}{c}" for c in range(channels)]))
         return [*lines, "}"]

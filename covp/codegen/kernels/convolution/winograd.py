@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
 from covp.codegen.intrinsics import MAC, SMLAD, DotProduct
-from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
+from covp.codegen.kernels.compiler_barrier import LOADED, barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch
@@ -50,6 +50,9 @@ class WinogradCode:
         self.channels = schedule["channels"]
         self.unroll = schedule["unroll"]
         self.dot = _dot(request.core)
+        # a core in order waits for a word that it has just loaded; 16 sums take all registers
+        few = self.tiles > 1 and self.tiles * self.channels < 16
+        self.ahead = request.core.architecture == "riscv" and few
         self.bias, self.requantizer = layer_finisher(request.core, problem)
 
     @staticmethod
@@ -109,6 +112,7 @@ class WinogradCode:
         layout = f"by block of {self.channels} channels, point, k, channel"
         return (
             barrier_macros([self.channels], opaque=self.dot.lanes == 1)
+            + (LOADED if self.ahead else "")
             + c_array("weights", self._weights(), layout)
             + c_array("channel_table", table.astype(np.int32), "4 * bias, then requantization")
         )
@@ -217,10 +221,14 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
     def _step(self, k: int, step: int) -> list[str]:
         kind = "uint32_t" if self.dot.lanes == 2 else "int32_t"
         loads = ", ".join(f"w{c} = w[{k * self.channels + c}]" for c in range(self.channels))
-        lines = [f"{kind} {loads};"]
+        words = [f"{kind} x{t} = x[{k * step + t}];" for t in range(self.tiles)]
+        lines = [*words[: int(self.ahead)], f"{kind} {loads};"]
         cast = "(int32_t)" if self.dot.lanes == 2 else ""
         for t in range(self.tiles):
-            lines.append(f"{kind} x{t} = x[{k * step + t}];")
+            if not self.ahead:
+                lines.append(words[t])
+            elif t + 1 < self.tiles:
+                lines += [words[t + 1], f"LOADED(x{t}, x{t + 1});"]
             for c in range(self.channels):
                 lines.append(self.dot.add(f"s{t}{c}", x=f"{cast}x{t}", w=f"{cast}w{c}"))
             lines.append(compiler_barrier([f"s{t}{c}" for c in range(self.channels)]))
