@@ -203,7 +203,8 @@ def compile(
             the schedule of an operator, or None for the kernel's own choice.
         passes: graph passes of one's own, in their order, after covp's and before accelerators are
             considered. Each takes a graph, which it may change, and returns the graph to go on
-            with. The reference stays that of the model as it was read.
+            with, as often as programs are weighed. The reference stays that of the model as it was
+            read.
         changes: other values of the options, such as ``overlap=True`` or
             ``shapes={"image": (1, 3, 32, 32)}``.
 
