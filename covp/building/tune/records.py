@@ -37,6 +37,21 @@ from covp.codegen.layer import KernelRequest, schedules
 from covp.errors import CovpError
 from covp.graph.graph import Op
 
+__all__ = [
+    "VERSION",
+    "Cost",
+    "Records",
+    "ScheduleTrial",
+    "append_trials",
+    "best_of",
+    "layer_key",
+    "own_folder",
+    "pareto_front",
+    "read_trials",
+    "structure_key",
+    "trial_file",
+]
+
 
 def by_distance(compiler: str, known: Iterable[str]) -> list[str]:
     """Return compilers, the most telling first: the same one, its nearest version, then the others.
@@ -145,21 +160,6 @@ def _pack(trials: list[ScheduleTrial]) -> dict[str, object]:
 def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
-
-__all__ = [
-    "VERSION",
-    "Cost",
-    "Records",
-    "ScheduleTrial",
-    "append_trials",
-    "best_of",
-    "layer_key",
-    "own_folder",
-    "pareto_front",
-    "read_trials",
-    "structure_key",
-    "trial_file",
-]
 
 _USER_CORE = re.compile(r"(.+-[0-9a-f]{8})-(?:zig|gcc)-[^-]*\.jsonl$")
 """The key of a user's core in the name of a file."""
@@ -329,10 +329,16 @@ class Records:
             all that this machine's own trials name too.
         """
         groups = [*self._of_layer(op, core, compiler, "virtual")]
+        is_own = bool(groups)  # costs under other weights are rough anyway: any compiler will do
         groups = groups or [*self._of_structure(op, core, compiler, "virtual")]
         exact = [trial for trials in groups for trial in trials if trial.exact]
-        mine = core.key, memory, _parse(compiler)[0]
-        here = {t.schedule for t in exact if (t.core, t.memory, _parse(t.compiler)[0]) == mine}
+        name, _ = _parse(compiler)
+        here = {
+            trial.schedule
+            for trial in exact
+            if (trial.core, trial.memory) == (core.key, memory)
+            and (not is_own or _parse(trial.compiler)[0] == name)
+        }
         own = {trial.schedule for trial in exact if self._file(trial) is not None}
         if not again and here and own <= here:
             return []
