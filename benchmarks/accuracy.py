@@ -2,9 +2,9 @@
 
     python benchmarks/accuracy.py [SECTION ...] [--measure] [--write | --check]
 
-Prints the tables of all sections, or of some: rtl, coremark, loops, boards. --measure runs their
-benchmarks first, which write the JSON files (rtl takes minutes, and ``pip install '.[rtl]'``);
-boards has none: it is of programs that are not part of this repository.
+Prints the tables of all sections, or of some: rtl, coremark, loops, assembly, boards. --measure
+runs their benchmarks first, which write the JSON files (rtl takes minutes, and ``pip install
+'.[rtl]'``); boards has none: it is of programs that are not part of this repository.
 --write writes docs/accuracy.md and the errors that runs print (accuracy.yaml);
 --check compares both: exit status 1 where the files give others.
 """
@@ -39,6 +39,8 @@ COMMANDS = {
     "coremark": "python benchmarks/coremark.py --json benchmarks/results/coremark.json",
     "loops": "python benchmarks/documented_loops.py"
     " --json benchmarks/results/documented_loops.json",
+    "assembly": "python benchmarks/published_cycles.py"
+    " --json benchmarks/results/published_cycles.json",
 }
 """Section to the command that measures it; the last word is its file."""
 FILES = {name: Path(command.split()[-1]).name for name, command in COMMANDS.items()}
@@ -123,6 +125,16 @@ def loops_differ() -> str:
     return table(head, cells, "llrrll")
 
 
+def assembly() -> str:
+    """Assembly beside the cycles that its authors measured."""
+    cells = [
+        (f"`{row['core']}`", row["board"], f"`{row['function']}`", str(row["published"]),
+         str(row["cycles"]), f"{row['error']:+.1%}")
+        for row in rows_of("assembly")
+    ]  # fmt: skip
+    return table(("core", "board", "function", "published", "covp", "error"), cells, "lllrrr")
+
+
 def boards() -> str:
     """Kernels and whole models beside published times of boards."""
     rows = rows_of("boards")
@@ -139,6 +151,17 @@ def boards() -> str:
                       row["kernels"], row["source"]))  # fmt: skip
     head = ("board", "program", "published Mcycles", *builds, "wanted", "kernels", "source")
     return table(head, cells, f"llr{'r' * len(builds)}rll")
+
+
+def programs() -> str:
+    """Whole programs beside published cycles of boards."""
+    cells = [
+        (row["board"], row["program"], f"{row['published']:,}", f"{row['cycles']:,}",
+         f"{row['cycles'] / row['published'] - 1:+.1%}", row["memory"], row["build"], row["source"])
+        for row in content_of("boards")["programs"]
+    ]  # fmt: skip
+    head = ("board", "program", "published cycles", "covp", "error", "memory", "built as", "source")
+    return table(head, cells, "llrrrlll")
 
 
 def summary() -> str:
@@ -172,6 +195,8 @@ def known_errors() -> Iterator[tuple[str, str, float]]:
         for build, cycles in row["cycles"].items():
             if row["board"] in boards and build.endswith("memory"):
                 yield row["core"], boards[row["board"]], cycles / row["published"] - 1
+    for row in content_of("boards")["programs"]:
+        yield row["core"], row["memory"], row["cycles"] / row["published"] - 1
 
 
 def errors() -> dict[Path, str]:
@@ -201,7 +226,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "rtl": rtl,
     "coremark": coremark,
     "loops": lambda: f"{loops()}\n\n{loops_differ()}",
-    "boards": boards,
+    "assembly": assembly,
+    "boards": lambda: f"{boards()}\n\n{programs()}",
 }
 
 
@@ -229,7 +255,9 @@ def page() -> str:
         "loops_count": str(len(rows_of("loops"))),
         "loops_differ": loops_differ(),
         "loops": loops(),
+        "assembly": assembly(),
         "boards": boards(),
+        "programs": programs(),
         "litert_rules": rules("LiteRT"),
         "onnxruntime_rules": rules("onnxruntime"),
     }

@@ -47,12 +47,13 @@ class Case:
 
 
 RUNS = (4, 14)
-M0, M3, M4 = "cortex-m0plus", "cortex-m3", "cortex-m4f"
+M0, M0PLUS, M3, M4 = "cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4f"
 M7, M33 = "cortex-m7f", "cortex-m33"
-TRM0 = "Arm DDI0484C, table 3-1"
+TRM0, TRM0PLUS = "Arm DDI0432C, table 3-1", "Arm DDI0484C, table 3-1"
 TRM3 = "Arm DDI0337I, table 3-1"
 PAIRS = "Arm DDI0337I, section 3.3.2"
 TRM4 = "Arm 100166_0001, table 3-1"
+PARTS4 = "Arm 100166_0001, section 3.3.3"
 FLOATS4 = "LLVM, ARMScheduleM4.td"
 BRANCHES = "compendium.i-0.nl, branch_timing (STM32L4)"
 DIVISION = "compendium.i-0.nl, division (STM32L4)"
@@ -62,20 +63,34 @@ Q7 = "measured: quinapalus.com/cm7cycles.html"
 
 CASES = (
     Case(M0, "adds r1,r2,r3", 1, TRM0),
-    Case(M0, "muls r1,r2,r1", 1, TRM0),
-    Case(M0, "lsls r1,r2,#3; cmp r1,#4", 2, TRM0),
-    Case(M0, "ldr r1,[r6]", 2, TRM0),
-    Case(M0, "ldrb r1,[r6]; adds r2,r1,r1", 3, TRM0),
-    Case(M0, "ldr r1,[r6]; ldr r2,[r6,#4]", 4, TRM0),
-    Case(M0, "str r1,[r6]", 2, TRM0),
+    Case(M0, "muls r1,r2,r1", 1, f"{TRM0}: with the fast multiplier"),
+    Case(M0, "ldr r1,[r6]; str r1,[r6]", 4, TRM0),
     Case(M0, "ldm r6!,{r1,r2,r3}", 4, TRM0),
     Case(M0, "push {r1,r2,r3}; pop {r1,r2,r3}", 8, TRM0),
-    Case(M0, "b 1f; 1:", 2, TRM0),
-    Case(M0, "cmp r0,r0; beq 1f; nop; 1:", 3, TRM0),
+    Case(M0, "b 1f; 1:", 3, TRM0),
+    Case(M0, "cmp r0,r0; beq 1f; nop; 1:", 4, TRM0),
     Case(M0, "cmp r0,r0; bne 1f; 1:", 2, TRM0),
-    Case(M0, "bl leaf", 5, f"{TRM0}: bl 3, bx 2"),
-    Case(M0, "adr r1,1f; mov pc,r1; .balign 4; 1:", 3, TRM0),
-    Case(M0, "loop: subs r0,#1; bne loop", 3, TRM0),
+    Case(M0, "bl leaf", 7, f"{TRM0}: bl 4, bx 3"),
+    Case(M0, "adr r1,1f; mov pc,r1; .balign 4; 1:", 4, TRM0),
+    Case(M0, "adr r1,1f; adds r1,#1; push {r1}; pop {pc}; .balign 4; 1:", 8,
+         f"{TRM0}: pop {{pc}} 4 + N of the others"),
+    Case(M0, "dsb", 4, TRM0),
+    Case(M0, "loop: subs r0,#1; bne loop", 4, TRM0),
+    Case(M0PLUS, "adds r1,r2,r3", 1, TRM0PLUS),
+    Case(M0PLUS, "muls r1,r2,r1", 1, TRM0PLUS),
+    Case(M0PLUS, "lsls r1,r2,#3; cmp r1,#4", 2, TRM0PLUS),
+    Case(M0PLUS, "ldr r1,[r6]", 2, TRM0PLUS),
+    Case(M0PLUS, "ldrb r1,[r6]; adds r2,r1,r1", 3, TRM0PLUS),
+    Case(M0PLUS, "ldr r1,[r6]; ldr r2,[r6,#4]", 4, TRM0PLUS),
+    Case(M0PLUS, "str r1,[r6]", 2, TRM0PLUS),
+    Case(M0PLUS, "ldm r6!,{r1,r2,r3}", 4, TRM0PLUS),
+    Case(M0PLUS, "push {r1,r2,r3}; pop {r1,r2,r3}", 8, TRM0PLUS),
+    Case(M0PLUS, "b 1f; 1:", 2, TRM0PLUS),
+    Case(M0PLUS, "cmp r0,r0; beq 1f; nop; 1:", 3, TRM0PLUS),
+    Case(M0PLUS, "cmp r0,r0; bne 1f; 1:", 2, TRM0PLUS),
+    Case(M0PLUS, "bl leaf", 5, f"{TRM0PLUS}: bl 3, bx 2"),
+    Case(M0PLUS, "adr r1,1f; mov pc,r1; .balign 4; 1:", 3, TRM0PLUS),
+    Case(M0PLUS, "loop: subs r0,#1; bne loop", 3, TRM0PLUS),
     Case(M3, "mla r1,r2,r3,r4", 2, TRM3),
     Case(M3, "smull r1,r2,r3,r4", (3, 5), TRM3),
     Case(M3, "smlal r1,r2,r3,r4", (4, 7), TRM3),
@@ -99,6 +114,9 @@ CASES = (
     Case(M4, "str r1,[r6]; add r3,r3,r4", 2, TRM4),
     Case(M4, "ldrd r1,r2,[r6]; strd r1,r2,[r6]", 6, TRM4),
     Case(M4, "ldm r6,{r1-r4}", 5, TRM4),
+    Case(M4, "ldr.w r1,[r6,#1]; add r3,r3,r4", 5, f"{PARTS4}: a byte, a halfword and a byte"),
+    Case(M4, "ldr.w r1,[r6,#2]; add r3,r3,r4", 4, f"{PARTS4}: two halfwords"),
+    Case(M4, "ldrh.w r1,[r6,#1]; add r3,r3,r4", 4, f"{PARTS4}: two bytes"),
     Case(M4, "push {r1-r4}; pop {r1-r4}", 10, TRM4),
     Case(M4, "b 1f; 1:", 2, f"{TRM4}, 1 + P; {BRANCHES}: P is 1"),
     Case(M4, "cmp r0,r0; beq 1f; nop; 1:", 3, BRANCHES),
@@ -127,6 +145,13 @@ CASES = (
     Case(M7, "movw r1,#1; movt r1,#2", 1, J7),
     Case(M7, "uxtb.w r1,r2; uxtb.w r3,r4", 2, J7),
     Case(M7, "add.w r1,r2,r3,ror #4; add.w r4,r5,r8,ror #4", 2, J7),
+    Case(M7, "uxtb.w r1,r2; add.w r4,r5,r8,ror #4", 1, J7),
+    Case(M7, "bfi r1,r2,#4,#8; add.w r4,r5,r8,ror #4", 2, J7),
+    Case(M7, "pkhbt r1,r2,r3,lsl #16; add.w r4,r5,r8,ror #4", 2, J7),
+    Case(M7, "rev.w r1,r1", 2, f"{J7}: reads early what is ready late"),
+    Case(M7, "ldr.w r1,[r6]; nop.w; eor.w r2,r3,r1,ror #8; nop.w", 3,
+         f"{J7}: an early operand waits a cycle more"),
+    Case(M7, "smlad r1,r2,r3,r1; str.w r2,[r6]", 2, J7),
     Case(M7, "mul r1,r2,r3; mul r4,r5,r8", 2, J7),
     Case(M7, "mul r1,r1,r2", 2, f"{Q7}: a latency of 2"),
     Case(M7, "smlad r1,r2,r3,r1", 1, f"{J7}: accumulators are chained"),
@@ -152,6 +177,10 @@ CASES = (
     Case(M33, "ldm r6,{r1-r4}", 4, J33),
     Case(M33, "ldrd r1,r2,[r6]", 2, J33),
     Case(M33, "muls r1,r2,r1", 2, J33),
+    Case(M33, "adds.w r1,r2,#0x1fc0", 2, f"{J33}: a shifted constant that sets flags"),
+    Case(M33, "uadd8 r1,r1,r2", 2, f"{J33}: packed arithmetic is used 2 cycles later"),
+    Case(M33, "vfma.f32 s0,s1,s2; vfma.f32 s3,s4,s5", 6, f"{J33}: no float follows for 2 cycles"),
+    Case(M33, "vmul.f32 s0,s1,s2; vadd.f32 s3,s4,s0", 3, f"{J33}: a latency of 2"),
     Case(M33, "smlad r1,r2,r3,r1", 1, J33),
     Case(M33, "smlad r1,r1,r2,r3", 2, J33),
     Case(M33, "add.w r1,r2,r1,ror #4", 2, J33),
@@ -264,7 +293,7 @@ def rows(cores: list[str]) -> Iterator[dict[str, Any]]:
 
 def main() -> int:
     """Print the table; 1 where a model differs from a document without a reason."""
-    known = [M0, M3, M4, M7, M33]
+    known = [M0, M0PLUS, M3, M4, M7, M33]
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--cores", nargs="+", default=known, choices=known)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the lines")

@@ -7,7 +7,8 @@ One file holds the trials of a core, a compiler and a memory (`Platform.memory_t
 layer the Pareto front of cycles against flash. New trials are added to those that are shipped (the
 newer one of a schedule counts); trials of another version of the kernels are dropped. With
 --measure every schedule that is known of a model's layers on that core is run in the model on each
-platform whose memory has no trials yet.
+platform whose memory has no trials yet; with --again, as after a change of the timing model, on
+others too.
 """
 
 from __future__ import annotations
@@ -53,17 +54,19 @@ def own_trials(own: Path) -> list[ScheduleTrial]:
     return [t for trials in found for t in trials if t.memory != UNKNOWN_MEMORY and t.exact]
 
 
-def measured_trials(model: str, platform_name: str, most: int) -> list[ScheduleTrial]:
+def measured_trials(model: str, platform_name: str, most: int, again: bool) -> list[ScheduleTrial]:
     """The schedules that are known of a model's layers, run in it on a platform."""
     platform, graph = covp.load_platform(platform_name), covp.load_model(model)
     recorded = recorded_schedules(platform)
     make = partial(generate, graph, platform)
-    found = measure_recorded(recorded, run_passes(graph), make, most)
+    found = measure_recorded(recorded, run_passes(graph), make, most, again)
     return [trial for trials in found.measured.values() for trial in trials]
 
 
-def fronts(shipped: Path, new: Iterable[ScheduleTrial]) -> dict[str, list[ScheduleTrial]]:
-    """What each file is to hold, for those that get new trials."""
+def fronts(
+    shipped: Path, new: Iterable[ScheduleTrial], again: bool = False
+) -> dict[str, list[ScheduleTrial]]:
+    """What each file is to hold, for those that get new trials; `again`: of a layer no others."""
     files: dict[str, list[ScheduleTrial]] = defaultdict(list)
     for trial in new:
         files[file_name(trial.core, trial.compiler, trial.memory)].append(trial)
@@ -72,7 +75,9 @@ def fronts(shipped: Path, new: Iterable[ScheduleTrial]) -> dict[str, list[Schedu
         path, memory = shipped / name, trials[0].memory
         old = read_shipped_trials(path) if path.exists() else []
         known = Records([])
-        for trial in (*(t for t in old if t.memory == memory), *trials):
+        layers = {trial.layer for trial in trials} if again else set()
+        kept = [t for t in old if t.memory == memory and t.layer not in layers]
+        for trial in (*kept, *trials):
             known.add(trial)
         found[name] = [t for place in known.layers() for t in _front(known.trials(*place))]
     return {name: trials for name, trials in sorted(found.items()) if trials}
@@ -99,14 +104,15 @@ def main() -> int:
     parser.add_argument("--measure", metavar="MODELS", help="run schedules in these models")
     parser.add_argument("-p", "--platforms", default="", help="on these platforms")
     parser.add_argument("--most", type=int, default=VARIANTS, help="schedules of a layer")
+    parser.add_argument("--again", action="store_true", help="also those with trials of a memory")
     options = parser.parse_args()
     if options.measure:
         for platform in options.platforms.split(","):
             new = []
             for model in options.measure.split(","):
-                new += measured_trials(model, platform, options.most)
+                new += measured_trials(model, platform, options.most, options.again)
                 print(f"{model} on {platform}: {len(new)} trials so far", flush=True)
-            _write(fronts(FOLDER, new), options.dry_run)
+            _write(fronts(FOLDER, new, options.again), options.dry_run)
     else:
         _write(fronts(FOLDER, own_trials(own_folder())), options.dry_run)
     return 0

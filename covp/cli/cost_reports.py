@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from covp.cli.output import echo, print_table
 from covp.cli.provenance import cycles_column
 from covp.codegen.program import ProgramLayer
 from covp.device.phase_count import Causes, FunctionCount, Traffic
+from covp.device.timing.peak import LeastCycles
 from covp.evaluation import Evaluation, RejectedLayer, rejected_layers
 from covp.evaluation.energy import Energy, EnergyPart, estimate_areas
 from covp.report.quantities import operator_label
@@ -22,6 +23,7 @@ from covp.runtime.profile import LayerProfile, Profile
 _HEADINGS = {
     "operand": "load-use",
     "multiply": "multiply, divide",
+    "access": "load, store",
     "custom": "custom instructions",
     "fetch": "fetch wait",
     "data": "data wait",
@@ -40,26 +42,36 @@ class _Row(NamedTuple):
     cycles: int | None
     causes: Causes | None
     functions: tuple[FunctionCount, ...]
+    least: int | None = None
 
 
 def print_causes(result: Evaluation) -> None:
     """Print two tables: layers, and the functions that take the most cycles."""
     profile = result.profile
-    total, rows = profile.causes or {}, _rows(profile)
+    total, rows = profile.causes or {}, _rows(profile, result.least_cycles)
     causes = [cause for cause, cycles in total.items() if cycles]
     titles = [_HEADINGS.get(cause, cause) for cause in causes]
     cycles = cycles_column(profile.sources.cycles)
     table = Table(
         "cycles by cause",
-        [*texts("layer", "operator"), *numbers(*titles, cycles)],
-        [[row.layer, row.operator, *_cells(row.causes, causes), row.cycles] for row in rows],
-        ["", "total", *_cells(total, causes), profile.cycles],
+        [*texts("layer", "operator"), *numbers(*titles, cycles, "at least")],
+        [
+            [row.layer, row.operator, *_cells(row.causes, causes), row.cycles, row.least]
+            for row in rows
+        ],
+        ["", "total", *_cells(total, causes), profile.cycles, _sum(result.least_cycles)],
     )
     print_table(table)
     _print_functions(rows, causes, [*titles, cycles])
 
 
-def _rows(profile: Profile) -> list[_Row]:
+def _sum(bounds: Sequence[LeastCycles | None]) -> int | None:
+    """Return the sum of all bounds; None where one is not known."""
+    known = [bound.cycles for bound in bounds if bound]
+    return sum(known) if len(known) == len(bounds) else None
+
+
+def _rows(profile: Profile, least: Sequence[LeastCycles | None]) -> list[_Row]:
     layers = [
         _Row(
             f"{entry.index}",
@@ -67,8 +79,9 @@ def _rows(profile: Profile) -> list[_Row]:
             entry.cycles,
             entry.causes,
             entry.functions,
+            bound.cycles if bound else None,
         )
-        for entry in profile.layers
+        for entry, bound in zip(profile.layers, least, strict=True)
     ]
     between = profile.between
     return [*layers, _Row("", "between layers", between.cycles, between.causes, between.functions)]

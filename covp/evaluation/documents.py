@@ -393,6 +393,23 @@ class CostRecord(msgspec.Struct, frozen=True, kw_only=True):
     bytes_by_master: dict[str, dict[str, Fetched]] | None = None
 
 
+class LeastRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The fewest cycles that the core could take for a layer.
+
+    Attributes:
+        cycles: all three below; where multiplications and loads issue together, the longer one of
+            them and the last
+        multiply: to issue the multiply-accumulates at the core's peak, zero weights too
+        load: to load inputs and parameters once each
+        memory: waiting for the memories of those
+    """
+
+    cycles: Cycles
+    multiply: Annotated[Amount, unit("cycles")]
+    load: Annotated[Amount, unit("cycles")]
+    memory: Annotated[Amount, unit("cycles")]
+
+
 class LayerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A layer.
 
@@ -406,6 +423,7 @@ class LayerRecord(msgspec.Struct, frozen=True, kw_only=True):
             up to it
         bytes: as those of the whole run
         bytes_by_master: as those of the whole run
+        least: a lower bound of `cycles`; null: not of integers, not on the core, or unknown
         estimated_cycles: by which the partitioner chose; null: unknown
         schedule: the kernel's form; empty on an accelerator
         offload: where an offloaded layer's cycles go; null on the core
@@ -432,6 +450,7 @@ class LayerRecord(msgspec.Struct, frozen=True, kw_only=True):
     functions: list[FunctionRecord] | None = None
     bytes: dict[str, Moved] | None = None
     bytes_by_master: dict[str, dict[str, Fetched]] | None = None
+    least: LeastRecord | None = None
     estimated_cycles: Cycles | None = None
     schedule: str = ""
     offload: Offload | None = None

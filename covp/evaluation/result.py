@@ -18,7 +18,7 @@ from covp.codegen.lifetimes import arena_tensors, live_bytes
 from covp.codegen.program import AcceleratorInstance, Program, ProgramLayer, ProgramTensor
 from covp.device.phase_count import Causes, FunctionCount, Traffic
 from covp.device.timeline import TimelineLog
-from covp.device.timing.peak import core_peak
+from covp.device.timing.peak import LeastCycles, core_peak, least_cycles
 from covp.device.wave import Recorded
 from covp.evaluation.advice import Advice, advice
 from covp.evaluation.check import Check, Mismatch
@@ -33,6 +33,7 @@ from covp.evaluation.documents import (
     EnergyRecord,
     FunctionRecord,
     LayerRecord,
+    LeastRecord,
     MemoryRecord,
     MismatchRecord,
     Moved,
@@ -55,7 +56,7 @@ from covp.evaluation.source.check import SourceCheck
 from covp.graph.arithmetic import whose
 from covp.graph.equality import FLOAT_TOLERANCE
 from covp.graph.float_scaling import dequantize
-from covp.graph.graph import Graph
+from covp.graph.graph import Graph, Op, Tensor
 from covp.graph.ops import macs
 from covp.runtime.profile import Cost, LayerProfile, MemoryUse, Profile
 
@@ -174,6 +175,12 @@ class Evaluation:
         return layers[lives.index(max(lives))] if lives else None
 
     @property
+    def least_cycles(self) -> tuple[LeastCycles | None, ...]:
+        """A lower bound of each layer's cycles; None for those of floats or not on the core."""
+        operands = _Operands(self.program)
+        return tuple(operands.least_cycles(self.platform, layer) for layer in self.program.layers)
+
+    @property
     def advice(self) -> tuple[Advice, ...]:
         """Things that the run shows and its user can change, the dearest first."""
         return advice(self.program, self.profile, self.memory)
@@ -254,7 +261,8 @@ def _document(run: Evaluation) -> Run:
             for state in program.states
         ],
         layers=[
-            layers.record(entry, live) for entry, live in zip(profile.layers, lives, strict=False)
+            layers.record(entry, live, least)
+            for entry, live, least in zip(profile.layers, lives, run.least_cycles, strict=False)
         ],
         between=CostRecord(**_cost(profile.between)),
         outputs=[_output(*pair) for pair in zip(program.outputs, run.outputs, strict=True)],
@@ -272,35 +280,68 @@ def _copy(kind: type[S], value: Any, **further: Any) -> S:
 # -- costs ----------------------------------------------------------------------------------------
 
 
-class _Layers:
-    """Layers of a program with what they take and make, beside what they cost."""
+class _Operands:
+    """What the layers of a program take."""
 
-    def __init__(self, program: Program, memory_map: MemoryMap) -> None:
+    def __init__(self, program: Program) -> None:
         self._graph = program.lowered or program.graph
-        self._code_bytes = memory_map.code_bytes or {}
         named = {name for layer in program.layers for name in layer.operators}
         self._views = {op.outputs[0].name: op.inputs[0] for op in self._graph.ops
                        if op.name not in named and op.inputs}  # fmt: skip
         """By the name of what an operator without a layer makes, such as a reshape: its input."""
 
-    def record(self, entry: LayerProfile, live: int) -> LayerRecord:
+    def inputs(self, layer: ProgramLayer) -> dict[str, Tensor]:
+        """Return the tensors that a layer takes from others or the model's inputs, by name."""
+        made = {tensor.name for op in self._own(layer) for tensor in op.outputs}
+        found = {}
+        for tensor in self._taken(layer):
+            source = tensor
+            while (viewed := self._views.get(source.name)) is not None:
+                source = viewed
+            if source.data is None and source.name not in made:
+                found[source.name] = source
+        return found
+
+    def parameter_bytes(self, layer: ProgramLayer) -> int:
+        """Return the bytes of a layer's constants."""
+        return sum(tensor.data.nbytes for tensor in self._taken(layer) if tensor.data is not None)
+
+    def least_cycles(self, platform: Platform, layer: ProgramLayer) -> LeastCycles | None:
+        """Return a lower bound of a layer's cycles; None: of floats, or not on the core.
+
+        Args:
+            platform: its core, flash and RAM count.
+            layer: whose.
+        """
+        inputs = self.inputs(layer).values()
+        if layer.target != "cpu" or any(tensor.dtype.kind == "f" for tensor in inputs):
+            return None
+        read = sum(tensor.nbytes for tensor in inputs)
+        return least_cycles(platform, layer.macs, read, self.parameter_bytes(layer))
+
+    def _own(self, layer: ProgramLayer) -> list[Op]:
+        return [op for op in self._graph.ops if op.name in layer.operators]
+
+    def _taken(self, layer: ProgramLayer) -> list[Tensor]:
+        return [t for op in self._own(layer) for t in op.inputs if t is not None]
+
+
+class _Layers:
+    """Layers of a program with what they take and make, beside what they cost."""
+
+    def __init__(self, program: Program, memory_map: MemoryMap) -> None:
+        self._operands = _Operands(program)
+        self._code_bytes = memory_map.code_bytes or {}
+
+    def record(self, entry: LayerProfile, live: int, least: LeastCycles | None) -> LayerRecord:
         """Return the record of a layer.
 
         Args:
             entry: its cost.
             live: bytes of the arena in use while it runs.
+            least: a lower bound of its cycles.
         """
         layer = entry.layer
-        own = [op for op in self._graph.ops if op.name in layer.operators]
-        taken = [tensor for op in own for tensor in op.inputs if tensor is not None]
-        made = {tensor.name for op in own for tensor in op.outputs}
-        inputs = []
-        for tensor in taken:
-            source = tensor
-            while (viewed := self._views.get(source.name)) is not None:
-                source = viewed
-            if source.data is None and source.name not in made:
-                inputs.append(source.name)
         result = layer.outputs[0] if layer.outputs else None
         return LayerRecord(
             index=layer.index,
@@ -309,15 +350,16 @@ class _Layers:
             target=layer.target,
             macs=layer.macs,
             **_cost(entry),
+            least=_copy(LeastRecord, least) if least else None,
             estimated_cycles=layer.estimated_cycles,
             schedule=layer.schedule,
             offload=entry.offload,
             work=entry.work,
             tensor=result.name if result else None,
-            inputs=list(dict.fromkeys(inputs)),
+            inputs=list(self._operands.inputs(layer)),
             shape=list(result.shape) if result else None,
             dtype=result.dtype.name if result else None,
-            parameter_bytes=sum(t.data.nbytes for t in taken if t.data is not None),
+            parameter_bytes=self._operands.parameter_bytes(layer),
             code_bytes=self._code(layer),
             live_bytes=live,
         )

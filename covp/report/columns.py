@@ -34,7 +34,7 @@ from covp.runtime.profile import Offload
 Cells = list[tuple[str, object]]
 """Titles and values; two of Vela's titles are the same."""
 CAUSES = (
-    *("issue", "operand", "branch", "multiply", "custom"),
+    *("issue", "operand", "branch", "multiply", "access", "custom"),
     *("fetch", "data", "cache", "waited", "exceptions"),
 )
 

@@ -76,6 +76,7 @@ def work_table(run: Run) -> Table:
         Column("type"),
         Column("on"),
         Column("MACs", format=","),
+        Column("at least", "cycles", ",", "to multiply, load once and wait for memory"),
         Column("cycles/MAC", format="~3"),
         Column("error", "of the cycles"),
         Column("utilization", "% of peak", ".1f"),
@@ -89,7 +90,7 @@ def work_table(run: Run) -> Table:
     ]
     macs = sum(layer.macs for layer in run.layers)
     total: Row = [
-        *("total", "", "", "", macs),
+        *("total", "", "", "", macs, None),
         run.cycles / macs if run.cycles and macs else None,
         *(certainty(run), None, None, ""),
         sum(layer.parameter_bytes or 0 for layer in run.layers),
@@ -116,6 +117,7 @@ def _work(run: Run, layer: LayerRecord) -> Row:
         layer.dtype or "",
         layer.target,
         layer.macs,
+        layer.least.cycles if layer.least else None,
         layer.cycles / layer.macs if layer.cycles is not None and layer.macs else None,
         certainty(run),
         None if used is None else 100 * used,

@@ -1,6 +1,6 @@
 """Colours of all figures, and Vega-Lite's configuration that makes them of one piece.
 
-The palette is Paul Tol's "vibrant" with two of his "muted" (SRON/EPS/TN/09-002, issue 3.2): people
+The palette is Paul Tol's "vibrant" with some of his "muted" (SRON/EPS/TN/09-002, issue 3.2): people
 with any colour blindness tell the colours apart, on white and on dark paper.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 BLUE, CYAN, TEAL = "#0077bb", "#33bbee", "#009988"
 ORANGE, RED, MAGENTA, GREY = "#ee7733", "#cc3311", "#ee3377", "#a0a4aa"
-OLIVE, PURPLE, SAND = "#999933", "#aa4499", "#bbaa55"
+OLIVE, PURPLE, SAND, GREEN = "#999933", "#aa4499", "#bbaa55", "#117733"
 PALETTE = (BLUE, ORANGE, TEAL, MAGENTA, CYAN, RED, OLIVE, PURPLE, GREY)
 """Of categories without colours of their own, in this order."""
 

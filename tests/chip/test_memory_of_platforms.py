@@ -121,12 +121,18 @@ def test_one_chip_has_one_memory() -> None:
 def test_the_error_is_that_of_model_memory_and_board() -> None:
     """Of published boards: computed here from the figures, for the memory they were taken with."""
     content = json.loads((RESULTS / "boards.json").read_text())
+    published = [
+        (row["board"], row["cycles"][build] / row["published"] - 1)
+        for row in content["rows"]
+        for build in ("-O2, memory", "-O3, memory")
+    ]
+    published += [
+        (row["board"], row["cycles"] / row["published"] - 1)
+        for row in content["programs"]
+        if row["memory"].startswith("wait states")
+    ]
     for board, name in (("STM32L4R5", "nucleo-l4r5zi"), ("STM32F746", "disco-f746ng")):
-        errors = [
-            abs(row["cycles"][build] / row["published"] - 1)
-            for row in content["rows"] if row["board"] == board
-            for build in ("-O2, memory", "-O3, memory")
-        ]  # fmt: skip
+        errors = [abs(error) for where, error in published if where == board]
         found = cycles_of(load_platform(name)).error
         assert found is not None and max(errors) <= found < max(errors) + 0.001
     l4r5 = load_platform("nucleo-l4r5zi")

@@ -121,8 +121,8 @@ def test_every_key_is_described_and_no_other(heading: str) -> None:
 
 def test_every_struct_has_a_section() -> None:
     assert set(STRUCTS) == {
-        "Top level", "memory[]", "wait_states", "peripherals[]", "accelerators", "openocd", "qemu",
-        "firmware", "energy", "caches[]", "further_cores[]",
+        "Top level", "memory[]", "wait_states", "interface", "peripherals[]", "accelerators",
+        "openocd", "qemu", "firmware", "energy", "caches[]", "further_cores[]",
     }  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def test_columns_and_sums(tmp_path: Path, kws: Run, document: dict[str, Any]) ->
     for i, layer in enumerate(document["layers"]):
         row = dict(zip(head[15:], rows[i][15:], strict=True))
         assert (row["m_id"], row["name"]) == (str(layer["index"]), layer["name"])
-        assert row["error"].replace("\N{NO-BREAK SPACE}", " ") == "± 16.1 %"
+        assert row["error"].replace("\N{NO-BREAK SPACE}", " ") == "± 10.3 %"
         offload = layer["offload"]
         if offload:
             access = column("SRAM AC")[i] + column("OnFlash AC")[i]

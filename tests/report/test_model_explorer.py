@@ -68,7 +68,7 @@ def test_the_files(tmp_path: Path, document: dict[str, Any], written: Written) -
     }
     assert len({r.bgColor for r in placed.results.values()}) == 2, "core and unit"
     assert [item.stop for item in cycles.gradient] == [0, 1]
-    assert cycles.name == "cycles (estimated, ±\u00a016.1\u00a0%)"
+    assert cycles.name == "cycles (estimated, ±\u00a010.3\u00a0%)"
     assert not list(tmp_path.glob("*.html")), "a page is made where it is asked for"
 
 

@@ -102,7 +102,7 @@ def test_the_page_shows_the_run(tmp_path: Path, document: dict[str, Any], writte
     # Vega writes the values of each bar beside it for screen readers
     parts = re.findall(r'aria-label="core cycles: (\d+); row: [^";]*; part:', opened.dom)
     assert sum(map(int, parts)) == document["cycles"]
-    assert opened.dom.count("±&nbsp;16.1&nbsp;%</td>") > len(document["layers"])
+    assert opened.dom.count("±&nbsp;10.3&nbsp;%</td>") > len(document["layers"])
 
 
 @pytest.mark.costly

@@ -25,6 +25,20 @@ class WaitStates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data: Wait = 0
 
 
+class FetchInterface(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a memory lets of the core's instruction fetch, beside its wait states.
+
+    Attributes:
+        ahead: fetches that are requested or held before their instructions issue, at most; 0: as
+            many as the core can.
+        crossing: instructions of 4 bytes in a row of which each crosses a word, up to the first
+            that issues a cycle later; 0: any number.
+    """
+
+    ahead: Annotated[int, msgspec.Meta(ge=0, le=7)] = 0
+    crossing: Annotated[int, msgspec.Meta(ge=0, le=255)] = 0
+
+
 class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A stretch of memory.
 
@@ -32,7 +46,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     the rest. ``size`` is bytes, or text such as "320K" or "1M" (powers of 1024). ``wait_states``
     are the cycles that an access to a word takes beyond the least; a number is for both kinds,
     None where they are not known: none are counted then, and of a flash every figure says so.
-    ``caches`` names those that it is read through.
+    ``caches`` names those that it is read through; ``interface``: how instructions come from it.
     """
 
     name: str
@@ -41,6 +55,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     size: int | str
     wait_states: Wait | WaitStates | None = None
     caches: tuple[str, ...] = ()
+    interface: FetchInterface | None = None
 
     # cached: every access to memory asks for them
     @functools.cached_property
@@ -116,4 +131,10 @@ def continues(lower: Region, upper: Region) -> bool:
 
 
 def _likeness(region: Region) -> tuple[object, ...]:
-    return region.kind, region.wait_states is None, region.waits, region.caches
+    return (
+        region.kind,
+        region.wait_states is None,
+        region.waits,
+        region.caches,
+        region.interface,
+    )

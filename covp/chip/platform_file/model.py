@@ -262,8 +262,10 @@ class Platform(
         Platforms with the same core and key spend the same on the same program, but for where it
         lies.
         """
-        regions = [(r.kind, r.waits.fetch, r.waits.data, r.caches) for r in self.own_memory]
-        if self.timing is None and not any(fetch or data or c for _, fetch, data, c in regions):
+        regions = [
+            (r.kind, r.waits.fetch, r.waits.data, r.caches, *_limits(r)) for r in self.own_memory
+        ]
+        if self.timing is None and not any(any(rest) for _, *rest in regions):
             return ""
         text = repr((regions, msgspec.to_builtins(self.caches), self.timing))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -276,6 +278,11 @@ class Platform(
     def region_of(self, address: int, size: int = 1) -> Region | None:
         """Return the memory region that holds all of ``size`` bytes from ``address``, or None."""
         return next((region for region in self.memory if region.holds(address, size)), None)
+
+
+def _limits(region: Region) -> tuple[int, ...]:
+    """Return the limits of a region's interface; none where it has none."""
+    return () if region.interface is None else msgspec.structs.astuple(region.interface)
 
 
 def _seen_line(config: PeripheralConfig, core: str) -> PeripheralConfig:

@@ -41,7 +41,7 @@ static bool look_at_access(Machine *m, uc_engine *uc, uint32_t address, uint32_t
     const Region *region = region_of(m, address);
     if (!region) return true;
     m->traffic[region - m->regions][writes] += size;
-    access_caches(m, address, size, writes);
+    access_caches(m, address, size, writes, index);
     ghosts_access(m, address, size, writes);
     return true;
 }

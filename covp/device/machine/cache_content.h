@@ -12,24 +12,6 @@
 #include "counter_state.h"
 #include "dirty.h"
 
-/* A tag: twice the line's number, plus 1, and these bits. 0: holds nothing. */
-#define TAG_DIRTY (UINT64_C(1) << 32)
-#define TAG_APART (UINT64_C(1) << 33)
-
-static inline uint64_t tag_of(uint32_t line) { return line << 1 | 1; }
-static inline uint32_t line_of(uint64_t tag) { return (uint32_t)tag >> 1; }
-static inline uint64_t *set_of(const Cache *c, uint32_t line) {
-    return c->tags + (line & c->set_mask) * c->ways;
-}
-
-/* The tag of a line that is held, or NULL; nothing is used by it. */
-static inline uint64_t *peek(const Cache *c, uint32_t line) {
-    uint64_t *set = set_of(c, line);
-    for (uint32_t way = 0; way < c->ways; way++)
-        if ((uint32_t)set[way] == tag_of(line)) return set + way;
-    return NULL;
-}
-
 static inline uint32_t line_bytes(const Cache *c) { return 1u << c->line_bits; }
 
 /* The core's bytes of a line. */

@@ -16,72 +16,13 @@ static void spend_on_memory(Machine *m, uint32_t cause, int64_t cycles) {
     m->memory_cycles += cycles;
 }
 
-static const CachedRegion *cached_region(const Cache *c, uint32_t address) {
-    for (uint32_t n = 0; n < c->region_count; n++)
-        if (address >= c->regions[n].start && address < c->regions[n].end) return &c->regions[n];
-    return NULL;
-}
-
-static inline uint32_t next_random(Cache *c) {
-    c->random ^= c->random << 13;
-    c->random ^= c->random >> 17;
-    return c->random ^= c->random << 5;
-}
-
-static inline void to_front(uint64_t *set, uint32_t way, uint64_t tag) {
-    for (; way; way--) set[way] = set[way - 1];
-    set[0] = tag;
-}
-
-/* The tag of a line that is held, or NULL; of the least recently used replacement it is the latest now. */
-static inline uint64_t *find_line(Cache *c, uint32_t line) {
-    uint64_t *tag = peek(c, line);
-    if (!tag || c->replacement != REPLACE_LRU) return tag;
-    uint64_t *set = set_of(c, line);
-    to_front(set, (uint32_t)(tag - set), *tag);
-    return set;
-}
+static void leaves_cache(void *machine, Cache *c, uint64_t *tag) { evict((const Machine *)machine, c, tag); }
 
 /* A line takes a free place of its set, or that of another one; its tag. */
 static inline uint64_t *take_in(const Machine *m, Cache *c, uint32_t line) {
-    uint64_t *set = set_of(c, line);
-    uint32_t way = 0;
-    while (way < c->ways && set[way]) way++;
-    if (way == c->ways) {
-        /* the first one in leaves first, unless used */
-        way = c->replacement == REPLACE_RANDOM ? next_random(c) % c->ways : c->ways - 1;
-        evict(m, c, set + way);
-    }
-    if (c->replacement == REPLACE_RANDOM) {
-        set[way] = tag_of(line);
-        return set + way;
-    }
-    to_front(set, way, tag_of(line));
-    return set;
-}
-
-/* The line after this one is read in advance, as soon as the memory is free. */
-static inline void prefetch(Cache *c, uint32_t line, uint64_t now, uint32_t cycles) {
-    c->prefetched = line + 1;
-    c->prefetched_at = now + cycles;
-}
-
-/* A line is requested in a cycle; returns how long the core waits for it. */
-static uint32_t look_up(const Machine *m, Cache *c, uint32_t line, const CachedRegion *region,
-                        uint64_t now) {
-    bool is_next = (c->flags & CACHE_PREFETCHES) && line == c->prefetched;
-    c->lookups++;
-    if (find_line(c, line)) {
-        if (c->flags & CACHE_PREFETCHES && !find_line(c, line + 1) && c->prefetched != line + 1)
-            prefetch(c, line, now, region->miss);
-        return 0;
-    }
-    uint64_t busy = c->prefetched_at > now ? c->prefetched_at - now : 0;
-    uint32_t waits = is_next ? (uint32_t)busy : region->miss + (uint32_t)busy;
-    c->misses += !is_next;
-    take_in(m, c, line);
-    if (c->flags & CACHE_PREFETCHES) prefetch(c, line, now + waits, region->miss);
-    return waits;
+    uint64_t *place = place_for(c, line);
+    evict(m, c, place);
+    return put_in(c, place, line);
 }
 
 /* Code in memory is fetched, from the cycle of a block's start on. */
@@ -96,7 +37,7 @@ static void fetch_through(Machine *m, Cache *c, const Block *b, uint64_t start) 
         /* as if each of the block's bytes took as long as the others */
         uint32_t offset = line == first ? 0 : (line << c->line_bits) - b->address;
         uint64_t now = m->cycles - took + took * offset / b->size;
-        uint32_t waits = look_up(m, c, line, region, now);
+        uint32_t waits = look_up(c, line, region->miss, now, leaves_cache, m);
         c->latest = line;
         if (waits) spend_on_memory(m, CAUSE_CACHE, waits);
     }
@@ -106,11 +47,6 @@ static void fetch_block(Machine *m, const Block *b, uint64_t start) {
     m->block_start = start;
     for (uint32_t n = 0; n < m->cache_count; n++)
         if (m->caches[n].flags & CACHE_FETCHES) fetch_through(m, &m->caches[n], b, start);
-}
-
-/* Cycles that the memory is still busy with stores. */
-static inline uint32_t written_later(const Cache *c, uint64_t now) {
-    return c->written > now ? (uint32_t)(c->written - now) : 0;
 }
 
 /* A store of the block that runs goes on to memory; returns how long the core waits for a place in the
@@ -141,7 +77,15 @@ EXPORT void machine_soil(Machine *m, uint32_t address, uint32_t size) {
     }
 }
 
-static void access_through(Machine *m, Cache *c, uint32_t address, uint32_t size, bool writes) {
+/* The cycle in which the instruction at a place of the running block accesses memory, as if each of the block's
+ * took as long as the others: it is counted as a whole already.
+ */
+static uint64_t accessed_at(const Machine *m, uint32_t index) {
+    uint32_t left = m->last->instructions > index ? m->last->instructions - index : 0;
+    return m->cycles - (left ? (uint64_t)m->latest->cycles * left / m->last->instructions : 0);
+}
+
+static void access_through(Machine *m, Cache *c, uint32_t address, uint32_t size, bool writes, uint64_t now) {
     const CachedRegion *region = cached_region(c, address);
     if (!region) return;
     if (c->through_bytes) pass_through(m, c);
@@ -150,7 +94,7 @@ static void access_through(Machine *m, Cache *c, uint32_t address, uint32_t size
         uint32_t waits = 0;
         if (!writes || c->flags & CACHE_ALLOCATES) {
             uint64_t misses = c->misses;
-            waits = look_up(m, c, line, region, m->cycles);
+            waits = look_up(c, line, region->miss, now, leaves_cache, m);
             if (c->misses > misses) {
                 waits += written_later(c, m->cycles);
                 spend_on_memory(m, CAUSE_CACHE, -(int64_t)(m->unmet * m->timing->reloads));
@@ -165,9 +109,10 @@ static void access_through(Machine *m, Cache *c, uint32_t address, uint32_t size
     }
 }
 
-static void access_caches(Machine *m, uint32_t address, uint32_t size, bool writes) {
+static void access_caches(Machine *m, uint32_t address, uint32_t size, bool writes, uint32_t index) {
     for (uint32_t n = 0; n < m->cache_count; n++)
-        if (m->caches[n].flags & CACHE_DATA) access_through(m, &m->caches[n], address, size, writes);
+        if (m->caches[n].flags & CACHE_DATA)
+            access_through(m, &m->caches[n], address, size, writes, accessed_at(m, index));
 }
 
 static inline uint64_t tags_of(const Cache *c) { return (uint64_t)(c->set_mask + 1) * c->ways; }

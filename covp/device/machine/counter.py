@@ -63,7 +63,7 @@ _WAITED, _EXCEPTIONS = (ALL_CAUSES.index(cause) for cause in OTHER_CAUSES)
 INLINING = True
 """Translated code of cores that are made from now on has fewer calls, where that is possible."""
 MAX_TABLES = 2
-"""Memories of other speeds than the fastest that can have a table of pages: see slow_path.h."""
+"""Memories that can have a table of pages of their own: see slow_path.h."""
 NOWHERE = 1
 """An odd address: no instruction lies there."""
 _NO_LIMIT = (1 << 64) - 1
@@ -166,8 +166,9 @@ class Counter:
         self.data_cache = DataCache(self._library, self._machine)
         self.state.caches = ctypes.addressof(caches.native)
         self.state.cache_count = len(caches)
-        self.state.has_slow = timing.slow_speeds > 0
-        if caches.has_data or timing.slow_speeds > MAX_TABLES:
+        told = timing.told_memories(len(memories))
+        self.state.tells_memories = told > 0
+        if caches.has_data or told > MAX_TABLES:
             self.look_at_accesses()
         if not self.inlines:
             self._look_at_accesses_by_hooks()

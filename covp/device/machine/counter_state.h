@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../timing/pipeline.h"
+#include "cache_lines.h"
 #include "custom.h"
 
 #ifdef _WIN32
@@ -36,7 +37,7 @@ typedef int (*context_free_fn)(void *context);
 typedef int (*emu_start_fn)(uc_engine *uc, uint64_t pc, uint64_t stop, uint64_t timeout, size_t count);
 
 enum { CHUNK_BITS = 17, CHUNK_BLOCKS = 1 << (CHUNK_BITS - 1), CHUNKS = 1 << (32 - CHUNK_BITS) };
-enum { PAGE_BITS = 10, MAX_REGIONS = 16, MAX_CACHES = 4, NO_LINE = 0xFFFFFFFF };
+enum { PAGE_BITS = 10 };
 
 /* Instructions that the emulator leaves to the host, or that it takes for ordinary ones. */
 typedef struct { uint32_t bytes, mask, match, is_special; } Special;
@@ -138,31 +139,8 @@ typedef struct { const Version *from; uint32_t to; uint64_t count; } FarEdge;
 
 typedef struct { uint32_t start, end; const uint8_t *host; uint32_t writable; uint8_t *dirty; } Region;
 
-enum { CACHE_FETCHES = 1, CACHE_DATA = 2, CACHE_ALLOCATES = 4, CACHE_PREFETCHES = 8 };
 /* In place of a block's size: an access of the bytes in the lower bits, by the instruction above them. */
 enum { IS_ACCESS = (int)(1u << 31), IS_STORE = 1 << 30, INDEX_SHIFT = 8, INDEX_MASK = 0xffff };
-enum { REPLACE_LRU, REPLACE_FIFO, REPLACE_RANDOM };
-
-/* Memory that is cached, and the cycles that a miss, and a store that is passed on, take. */
-typedef struct { uint32_t start, end, miss, store; } CachedRegion;
-
-/* A cache; all but the last members are set by Python. */
-typedef struct {
-    uint32_t line_bits, set_mask, ways, replacement, flags, region_count;
-    CachedRegion regions[MAX_REGIONS];
-    uint64_t *tags; /* of all sets; in a set the latest first; see caches.h */
-    uint64_t lookups, misses;
-    uint64_t prefetched_at; /* cycle in which the prefetched line is there */
-    uint32_t prefetched;    /* line */
-    uint32_t latest;        /* line that was fetched from last */
-    uint32_t random, buffer; /* stores that wait without stalling the core */
-    uint64_t written; /* cycle in which all stores have reached the memory */
-    uint32_t *apart; /* a place for each tag: 1 + the line whose bytes in memory are kept; 0: none */
-    uint8_t *kept;   /* ... these bytes, see cache_content.h; NULL: time alone counts */
-    uint32_t through, through_bytes; /* a store that memory has to get, too, when it is done */
-    uint32_t ram;    /* a bit for each region that is RAM: bus masters may see something else */
-} Cache;
-
 typedef struct { uint64_t instructions, cycles; } Count;
 typedef struct { uint32_t address, bucket; } Marker;
 
@@ -214,7 +192,7 @@ typedef struct Machine {
     hook_add_fn hook_add;
     uint32_t retranslate; /* 1: `stopped` because the block at retranslate_pc has to be */
     uint32_t retranslate_pc;
-    uint32_t has_slow;    /* 1: some data memory has more wait states than other */
+    uint32_t tells_memories; /* 1: the time of accesses depends on which memory they meet */
     int64_t extra[CAUSES];     /* cycles beside those of the blocks */
     uint64_t traffic[MAX_REGIONS][2]; /* bytes read and written, while accesses are looked at */
     int64_t memory_cycles;    /* of `extra`, those that depend on addresses */

@@ -18,7 +18,7 @@ static uint32_t custom_at(const Machine *m, const uint8_t *p, const uint8_t *end
 /* The instruction at p, its bits as the manuals write them (Arm: first halfword on top). */
 static Instruction fetch(const Machine *m, const uint8_t *p, const uint8_t *end) {
     uint32_t number = custom_at(m, p, end);
-    if (number) return (Instruction){m->customs[number].bits, 4, 0, 0, 1, m->customs[number].cycles};
+    if (number) return (Instruction){.bits = m->customs[number].bits, .bytes = 4, .is_custom = 1, .cycles = m->customs[number].cycles};
     uint32_t first = half(p);
     bool wide = m->is_thumb ? first >= 0xe800 : (first & 3) == 3;
     if (!wide || p + 4 > end) return (Instruction){.bits = first, .bytes = 2};

@@ -8,13 +8,18 @@
 
 #include "reserve.h"
 
-enum { MET_MEMORY = 0x1f, MET_STORED = 0x20, MET_WORDS = 0x80, WORD = 4 };
+/* Beside the memory, in steps of MET_STORED: how many instructions before it what an aligned access loads was
+ * stored, up to two; then MET_WITHIN; from MET_WORDS on the same of one that crosses a word; then MET_TWICE.
+ */
+enum { MET_MEMORY = 0x1f, MET_STORED = 0x20, MET_WITHIN = 0x60, MET_WORDS = 0x80, MET_TWICE = 0xe0, WORD = 4 };
+
+static inline bool met_misaligned(uint8_t met) { return met >= MET_WITHIN; }
 
 /* Whether misaligned accesses that are no faults take time. */
 static bool times_misaligned(const Machine *m) { return m->timing->misaligned || m->segments; }
 
 /* Whether anything depends on what accesses meet. */
-static bool times_memories(const Machine *m) { return m->has_slow || m->timing->reloads || times_misaligned(m); }
+static bool times_memories(const Machine *m) { return m->tells_memories || m->timing->reloads || times_misaligned(m); }
 
 /* The wait states of an address beyond those that every access has. */
 static inline uint32_t further_waits(const Timing *t, uint32_t address) {
@@ -24,26 +29,29 @@ static inline uint32_t further_waits(const Timing *t, uint32_t address) {
     return 0;
 }
 
-/* 1 + the place of the memory at an address; 0: none, or one that is as fast as any. Without segments the
- * first stands for all that are as slow.
+/* 1 + the place of the memory at an address; 0: none. Where speed alone tells memories apart, the first stands
+ * for all that are as slow, and 0 for the fastest.
  */
 static uint8_t memory_met(const Machine *m, uint32_t address) {
     const Region *region = region_of(m, address);
     if (!region) return 0;
-    if (m->segments) return (uint8_t)(1 + (region - m->regions));
+    if (m->segments || m->timing->flags & PIPELINED_ACCESSES) return (uint8_t)(1 + (region - m->regions));
     uint32_t waits = further_waits(m->timing, address);
     for (uint8_t n = 0; waits && n < m->region_count; n++)
         if (further_waits(m->timing, m->regions[n].start) == waits) return (uint8_t)(n + 1);
     return 0;
 }
 
-static bool crosses_word(uint32_t address, uint32_t size) {
-    return address & (size - 1) & (WORD - 1) && (address & (WORD - 1)) + size > WORD;
+/* How an access is misaligned. */
+static uint8_t alignment_met(uint32_t address, uint32_t size) {
+    if (!(address & (size - 1) & (WORD - 1))) return 0;
+    if ((address & (WORD - 1)) + size <= WORD) return MET_WITHIN;
+    return size == WORD && address & 1 ? MET_TWICE : MET_WORDS;
 }
 
 static uint8_t met_at(const Machine *m, uint32_t address, uint32_t size) {
-    bool crosses = crosses_word(address, size) && times_misaligned(m);
-    return (uint8_t)((m->has_slow || m->segments ? memory_met(m, address) : 0) | (crosses ? MET_WORDS : 0));
+    uint8_t memory = m->tells_memories || m->segments ? memory_met(m, address) : 0;
+    return memory | (times_misaligned(m) ? alignment_met(address, size) : 0);
 }
 
 /* The further wait states of what was met. */
@@ -54,9 +62,12 @@ static uint32_t waits_of(const Machine *m, uint8_t met) {
 
 /* An instruction meets this, once more. */
 static void set_met(const Machine *m, Instruction *i, uint8_t met) {
+    static const uint8_t of_alignment[] = {[3] = WITHIN_WORD, CROSSES_WORD, CROSSES_WORD, CROSSES_WORD, CROSSES_AT_ODD};
     i->cycles = (uint16_t)(i->cycles + waits_of(m, met));
-    if (met & MET_WORDS) i->crosses = 1;
+    i->memory = met & MET_MEMORY;
+    if (met_misaligned(met)) i->alignment = of_alignment[met / MET_STORED];
     i->stored = met / MET_STORED & 3;
+    if (i->stored == 3) i->stored = 0;
 }
 
 /* -- what was learnt: a hash table by block and place ----------------------------------------------- */

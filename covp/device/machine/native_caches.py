@@ -10,6 +10,7 @@ import msgspec
 
 from covp.chip.platform_file import Platform, parse_size
 from covp.chip.platform_file.caches import Cache, GhostCache, Replacement
+from covp.chip.platform_file.memory import FetchInterface
 from covp.device.timing.native import RegionWaits, pointer, u32, u64
 
 MAX_REGIONS = 16
@@ -162,7 +163,9 @@ def uncached_waits(platform: Platform) -> list[RegionWaits]:
         caches = [cache for cache in platform.caches if cache.name in region.caches]
         fetch = 0 if any(cache.fetches for cache in caches) else region.waits.fetch
         data = 0 if any(cache.has_data for cache in caches) else region.waits.data
-        found.append(RegionWaits(region.start, region.end, fetch, data))
+        limits = region.interface or FetchInterface()
+        waits = RegionWaits(region.start, region.end, fetch, data, limits.ahead, limits.crossing)
+        found.append(waits)
     return found
 
 

@@ -143,7 +143,7 @@ class MachineState(ctypes.Structure):
         ("timing", pointer), ("specials", pointer), ("special_count", u64),
         ("registers", pointer), ("first_register", u64), ("tracing", u64),
         ("hook_add", pointer), ("retranslate", u32),
-        ("retranslate_pc", u32), ("has_slow", u32),
+        ("retranslate_pc", u32), ("tells_memories", u32),
         ("extra", ctypes.c_int64 * len(CAUSES)),
         ("traffic", u64 * 2 * MAX_REGIONS), ("memory_cycles", ctypes.c_int64), ("caches", pointer),
         ("cache_count", u64), ("looks_at_accesses", u64),

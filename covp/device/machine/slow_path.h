@@ -75,7 +75,7 @@ static uint8_t *direct(Machine *m, uint32_t address, uint32_t size, bool writes)
 /* The emulator has a table of pages for each mode of a processor; a core is in one of them. Where some
  * memories are slower than others, each has a table of its own: translated code looks for an access in the
  * table of the memory that it is expected to meet, which has no pages of others. So an access that meets
- * another takes the slow path, and only that; what is expected to cross words always does.
+ * another takes the slow path, and only that; what is expected to be misaligned always does.
  */
 enum { ARM_SPARE = 8, SPARES = 3 };
 
@@ -87,7 +87,7 @@ static uint32_t spare_table(const Machine *m, uint32_t core, uint32_t n) {
 /* The table for accesses that meet a memory, if the core uses that one. */
 static uint32_t table_of(const Machine *m, uint32_t core, uint8_t met) {
     uint32_t number = 0, memory = met & MET_MEMORY;
-    if (met & MET_WORDS) return spare_table(m, core, 0);
+    if (met_misaligned(met)) return spare_table(m, core, 0);
     if (!memory || m->counts_accesses) return core;
     for (uint32_t n = 0; n < memory; n++)
         number += memory_met(m, m->regions[n].start) == n + 1;
@@ -104,14 +104,14 @@ static uint32_t admit_slowly(Machine *m, uint32_t address, uint32_t access, uint
     if (!m->counts_accesses) meet(m, kind >> KIND_PLACE_SHIFT & KIND_PLACE, address, size, 0);
     uint32_t core = kind >> KIND_TABLE_SHIFT & TABLE_MASK;
     access &= ~(uint32_t)TABLE_MASK;
-    return access | table_of(m, core, m->has_slow ? memory_met(m, address) : 0);
+    return access | table_of(m, core, m->tells_memories ? memory_met(m, address) : 0);
 }
 
 /* An access is about to be made; what it is to be for the emulator. */
 static inline uint32_t admit(Machine *m, uint32_t address, uint32_t access, uintptr_t from) {
     uint32_t kind = access >> TABLE_BITS;
     if (!m || !(kind & KIND_OWN)) return access;
-    bool is_plain = (access & TABLE_MASK) == (kind >> KIND_TABLE_SHIFT & TABLE_MASK) && !m->has_slow;
+    bool is_plain = (access & TABLE_MASK) == (kind >> KIND_TABLE_SHIFT & TABLE_MASK) && !m->tells_memories;
     if (!is_plain || breaks_alignment(address, access)) access = admit_slowly(m, address, access, from);
     /* its alignment is settled: the emulator may do it byte by byte, and ask each byte for it */
     return access & ~(~0u << (TABLE_BITS + KIND_OWN_SHIFT)) & ~(uint32_t)(KIND_ALIGNMENT << TABLE_BITS);

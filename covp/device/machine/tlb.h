@@ -40,7 +40,7 @@ EXPORT bool on_tlb_fill(uc_engine *uc, uint64_t address, int type, UcTlbEntry *e
     if (type == UC_MEM_FETCH) m->code_pages[page >> 3] |= bit;
     entry->paddr = address & ~(uint64_t)((1 << PAGE_BITS) - 1);
     entry->perms = m->code_pages[page >> 3] & bit ? UC_PROT_RWX : UC_PROT_RW;
-    if (type == UC_MEM_FETCH && m->has_slow) entry->perms = UC_PROT_EXEC;
+    if (type == UC_MEM_FETCH && m->tells_memories) entry->perms = UC_PROT_EXEC;
     uint8_t *mark = dirty_mark(m, (uint32_t)address);
     if (type == UC_MEM_STORE) mark_dirty(mark);
     else if (mark && *mark == CLEAN) entry->perms &= ~(uint32_t)UC_PROT_WRITE;

@@ -88,7 +88,7 @@ static bool follow_way(Machine *m, Way *way, uint32_t last) {
     Code *block = &way->met[way->count - 1];
     Instruction *i = (Instruction *)&block->code[v->place];
     if (v->kind == MEMORY_KIND) {
-        if (!has_met(m, v->before, v->place)) i->cycles = i->crosses = 0;
+        if (!has_met(m, v->before, v->place)) i->cycles = i->alignment = 0;
         set_met(m, i, v->first);
     } else if (v->kind < MEMORY_KIND) {
         ((int32_t *)block->more)[v->place] += v->own;
@@ -164,7 +164,8 @@ static void vary_operands(Machine *m, uint32_t place, uint32_t kind, int first, 
 static void vary_memory(Machine *m, uint32_t place, uint8_t met) {
     Varied v = here(m, MEMORY_KIND);
     v.place = (uint16_t)place, v.first = met, v.second = (uint8_t)waits_of(m, met);
-    go_on(m, vary(m, v, CAUSE_DATA));
+    bool is_slower = waits_of(m, met) != waits_of(m, m->last->version->expected[place].met);
+    go_on(m, vary(m, v, is_slower ? CAUSE_DATA : CAUSE_ACCESS));
     m->met_run = m->instructions;
     m->met_place = place;
 }
@@ -196,7 +197,7 @@ static void teach(Machine *m, Block *b, uint32_t place, uint8_t met, bool again)
     Instruction *i = &b->version->code[place];
     learn(m, b->address, place, met, again);
     Met expected = b->version->expected[place] = expected_at(m, b->address, place);
-    i->cycles = i->crosses = 0;
+    i->cycles = i->alignment = 0;
     for (uint32_t n = 0; n < expected.times; n++) set_met(m, i, met);
     time_first_run(m, b);
     m->met_run = m->instructions;

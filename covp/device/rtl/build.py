@@ -99,6 +99,7 @@ def _output(program: Path, *arguments: str) -> str:
 
 
 _HARNESS = Path(__file__).parent / "harness"
+_CACHES = Path(__file__).parents[1] / "machine" / "cache_lines.h"
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 # What Verilator's own makefile defines.
 _SWITCHES = ("COVERAGE", "SC", "TIMING", "TRACE_SAIF")
@@ -173,7 +174,7 @@ def library_of(core: Core, wave: str = "") -> Path:
     flags = _flags(core, rtl)
     traced = format_.defines() if format_ else _NO_WAVES
     switches = [*(f"-DVM_{switch}=0" for switch in _SWITCHES), *traced]
-    harness = sorted(path for path in _HARNESS.rglob("*") if path.is_file())
+    harness = [*sorted(path for path in _HARNESS.rglob("*") if path.is_file()), _CACHES]
     key = content_key(
         *(part for path in harness for part in (path.name, path.read_bytes())),
         *(path.read_bytes() for path in [*sources, *_headers(rtl, package)]),
@@ -194,7 +195,7 @@ def library_of(core: Core, wave: str = "") -> Path:
             f"the RTL of {core.name}" + (" with waveforms" if wave else ""),
             [model],
             _LIBRARY,
-            include=(made, *_include(verilator), _HARNESS),
+            include=(made, *_include(verilator), _HARNESS, _CACHES.parent),
             flags=[*flags, *switches],
             objects=[_runtime(verilator, format_, switches)],
         )

@@ -36,6 +36,8 @@ class RtlCore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         interrupts: whether it has the machine external interrupt.
         custom_instructions: whether it has a port for them, of opcode custom-0 alone.
         csrs: number to value of CSRs that the boot code sets.
+        caches: names, as a platform has them, of those that the RTL has itself: all others are
+            between its ports and the memory.
     """
 
     licence: str
@@ -50,6 +52,7 @@ class RtlCore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     interrupts: bool = True
     custom_instructions: bool = False
     csrs: dict[int, int] = {}
+    caches: tuple[str, ...] = ()
 
 
 def rtl_names() -> list[str]:

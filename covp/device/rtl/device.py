@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
 
 from covp.base.closing import Closing
 from covp.chip.isa.riscv import CAUSES
@@ -16,6 +18,7 @@ from covp.chip.memory_errors import (
 from covp.chip.platform_file import Platform
 from covp.device.abilities import Abilities
 from covp.device.code_names import CodeNames
+from covp.device.machine.native_caches import NativeCaches, uncached_waits
 from covp.device.phase_count import PhaseCount
 from covp.device.rtl.build import library_of
 from covp.device.rtl.cores import rtl_of
@@ -42,7 +45,8 @@ class RtlDevice(Closing):
     """A device that runs programs on a core's RTL, cycle by cycle.
 
     Every execution starts from the core's reset, so that its registers are undefined but for the
-    sp, no interrupt is enabled, and caches are empty; memory stays. Boot code that no figure
+    sp, no interrupt is enabled, and its own caches are empty; memory and the platform's caches
+    between core and memory stay. Boot code that no figure
     contains sets the sp and jumps to the entry.
 
     Cycles of an execution are those from the one in which the instruction at ``entry`` retires to
@@ -69,7 +73,12 @@ class RtlDevice(Closing):
             )
         self.memories = [Memory.of(region) for region in platform.memory]
         self.names = CodeNames(platform.core.architecture, self.read)
-        self._model = RtlModel(library_of(platform.core), self.memories)
+        outside = _without_caches(platform, self.rtl.caches)
+        self._caches = NativeCaches(outside)
+        self._empty = self._caches.save_state()
+        self._model = RtlModel(
+            library_of(platform.core), self.memories, uncached_waits(outside), self._caches
+        )
         self._instructions = RtlInstructions(platform.core.name, self.rtl, self._model)
         self._machine = RtlMachine(platform, self._model, self.memories)
         for config in platform.peripherals:
@@ -122,11 +131,13 @@ class RtlDevice(Closing):
         self._memory(address, len(data)).write(address, data)
 
     def reset(self) -> None:
-        """Reset the peripherals and the state of custom instructions; the core starts every
-        execution from its own reset.
+        """Reset the peripherals and the state of custom instructions, and empty the caches.
+
+        The core starts every execution from its own reset.
         """
         self._instructions.reset()
         self._machine.shared.reset()
+        self._caches.load_state(self._empty)
 
     def execute(self, entry: int, stop: int, timeout: float | None = None) -> Stop:
         """Run from ``entry`` until the pc reaches ``stop``; bit 0 of both is ignored.
@@ -271,7 +282,8 @@ class RtlDevice(Closing):
 
     def save_state(self) -> object:
         """Return memory, time and peripherals, which are all that an execution leaves."""
-        return self._machine.save_state(), self._instructions.save_state()
+        parts = self._machine, self._instructions, self._caches
+        return tuple(part.save_state() for part in parts)
 
     def load_state(self, state: object) -> None:
         """Go back to a state that this very device saved.
@@ -281,9 +293,10 @@ class RtlDevice(Closing):
         """
         if not isinstance(state, tuple):
             raise DeviceError("this state was not saved by a device with RTL")
-        machine, instructions = state
+        machine, instructions, caches = state
         self._instructions.load_state(instructions)
         self._machine.load_state(machine)
+        self._caches.load_state(caches)
 
     # -- CountsByPhase ------------------------------------------------------------------------
 
@@ -300,6 +313,16 @@ class RtlDevice(Closing):
             if memory.region.holds(address, size):
                 return memory
         raise outside_memory(address, size)
+
+
+def _without_caches(platform: Platform, names: Collection[str]) -> Platform:
+    """Return a platform without some caches."""
+    memory = (
+        msgspec.structs.replace(region, caches=tuple(n for n in region.caches if n not in names))
+        for region in platform.memory
+    )
+    caches = tuple(cache for cache in platform.caches if cache.name not in names)
+    return msgspec.structs.replace(platform, memory=tuple(memory), caches=caches)
 
 
 _LUI, _ADDI, _JALR, _SYSTEM = 0x37, 0x13, 0x67, 0x73

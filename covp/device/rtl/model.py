@@ -8,7 +8,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from covp.device.machine.native_caches import NativeCaches
 from covp.device.phase_count import PhaseCount
+from covp.device.timing.native import RegionWaits
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
 
@@ -82,14 +84,22 @@ class RtlModel:
     Args:
         library: made by `covp.device.rtl.build`.
         memories: the very bytes that the core loads, stores and executes.
+        waits: the wait states of each.
+        caches: between the core's ports and the memories.
 
     Attributes:
         state: shared with the simulation.
         is_recording: a wave is open.
     """
 
-    def __init__(self, library: Path, memories: Sequence[Memory]) -> None:
-        self._memories = tuple(memories)
+    def __init__(
+        self,
+        library: Path,
+        memories: Sequence[Memory],
+        waits: Sequence[RegionWaits],
+        caches: NativeCaches,
+    ) -> None:
+        self._memories, self._waits, self._caches = tuple(memories), tuple(waits), caches
         self._kinds = 1
         self._instructions: dict[int, tuple[int, int, int]] = {}
         self._used: dict[int, int] = {}
@@ -100,7 +110,7 @@ class RtlModel:
         self._path, self._library = library, _open_library(library)
         self._handle: int | None = self._library.covp_rtl_new()
         self.state: SharedState = self._library.covp_rtl_state(self._handle).contents
-        for memory in self._memories:
+        for memory, waits in zip(self._memories, self._waits, strict=True):
             region = memory.region
             self._library.covp_rtl_add_region(
                 self._handle,
@@ -109,10 +119,12 @@ class RtlModel:
                     region.bytes,
                     memory.pointer,
                     region.kind != "flash",
-                    region.waits.fetch,
-                    region.waits.data,
+                    waits.fetch,
+                    waits.data,
                 ),
             )
+        for cache in self._caches.native[: len(self._caches)]:
+            self._library.covp_rtl_add_cache(self._handle, ctypes.byref(cache))
 
     def switch(self, library: Path) -> None:
         """Go on with another library of the same core, between two executions.
@@ -244,6 +256,7 @@ def _open_library(path: Path) -> ctypes.CDLL:
         ("delete", None, (handle,)),
         ("state", ctypes.POINTER(SharedState), (handle,)),
         ("add_region", None, (handle, ctypes.POINTER(_Region))),
+        ("add_cache", None, (handle, handle)),
         ("set_boot", None, (handle, word, words, word)),
         ("set_phases", None, (handle, words, words, word, word)),
         ("phases", ctypes.POINTER(_Count), (handle,)),

@@ -23,9 +23,10 @@ typedef struct {
     uint32_t hold_count;
     int32_t passed_at;    /* cycle in which these do not hold the next one up */
     int32_t unit_free[UNITS]; /* first cycle in which a unit takes its next instruction */
+    int32_t floats_free;  /* ... in which an instruction on floats issues */
     int32_t lingers;      /* cycle until which what stays in the decoder waits for its own result */
     const Rule *before;
-    uint32_t before_bytes;
+    uint32_t before_bytes, before_memory;
     uint64_t before_writes; /* a bit for each register */
     uint64_t forwarded;   /* a bit for each register whose result RULE_TAKES uses a cycle sooner */
     int32_t last_needed;  /* cycle from which on the operands of the latest instruction were there */
@@ -33,14 +34,27 @@ typedef struct {
     int32_t fetch_accepted, fetch_answered; /* of the latest one */
     int32_t freed[RING];  /* when the bytes of a fetch left the buffer */
     uint32_t freed_until; /* address */
+    uint32_t crossing;    /* instructions in a row that cross words */
     int32_t jump_at;      /* cycle in which the latest instruction would request its target */
     Spent spent;
 } Pipeline;
 
-static inline uint32_t fetch_period(const Timing *t, uint32_t address) {
+/* The memory at an address, NULL: one without wait states. */
+static inline const WaitStates *memory_at(const Timing *t, uint32_t address) {
     for (uint32_t n = 0; n < t->wait_count; n++)
-        if (address >= t->waits[n].start && address < t->waits[n].end) return 1 + t->waits[n].fetch;
-    return 1;
+        if (address >= t->waits[n].start && address < t->waits[n].end) return &t->waits[n];
+    return NULL;
+}
+
+static inline uint32_t fetch_period(const Timing *t, uint32_t address) {
+    const WaitStates *memory = memory_at(t, address);
+    return memory ? 1 + memory->fetch : 1;
+}
+
+/* Fetches that are held before their instructions issue. */
+static inline uint32_t fetches_ahead(const Timing *t, uint32_t address) {
+    const WaitStates *memory = memory_at(t, address);
+    return memory && memory->ahead && memory->ahead < t->fetch_ahead ? memory->ahead : t->fetch_ahead;
 }
 
 /* Fetches start at an address, with the first one accepted in cycle `at`. */
@@ -51,9 +65,9 @@ static inline void fetch_from(Pipeline *p, const Timing *t, uint32_t address, in
     for (int n = 0; n < RING; n++) p->freed[n] = LONG_AGO;
 }
 
-/* When the next fetch is requested: when less than `fetch_ahead` wait for their instructions. */
+/* When the next fetch is requested: when few enough wait for their instructions. */
 static inline int32_t fetch_request(const Pipeline *p, const Timing *t) {
-    uint32_t oldest = p->fetch_at - t->fetch_ahead * t->fetch_bytes;
+    uint32_t oldest = p->fetch_at - fetches_ahead(t, p->fetch_at) * t->fetch_bytes;
     bool is_held = (int32_t)(oldest - p->freed_until) >= 0;
     int32_t freed = is_held ? NEVER : p->freed[oldest / t->fetch_bytes % RING];
     return 1 + (freed > p->fetch_accepted ? freed : p->fetch_accepted);

@@ -37,6 +37,7 @@ class InstructionClass(
         like: a class whose times they have where a timing model gives them none of their own.
         access: whether they access memory.
         unit: that executes them, for cores that issue several instructions in a cycle.
+        shares: a further unit that they use in their cycle.
         cause: of the cycles after the first one.
         also_reads, also_writes: integer registers that the encoding implies.
         jumps: unconditional: what they lead to was jumped to, even if it comes next.
@@ -48,7 +49,8 @@ class InstructionClass(
     like: str = ""
     access: Literal["", "load", "store"] = ""
     unit: str = ""
-    cause: Literal["issue", "branch", "multiply", "data"] = "issue"
+    shares: str = ""
+    cause: Literal["issue", "branch", "multiply", "access"] = "issue"
     also_reads: tuple[int, ...] = ()
     also_writes: tuple[int, ...] = ()
     operands: Literal["", "division", "shift"] = ""
@@ -91,7 +93,8 @@ class InstructionSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def units(self) -> list[str]:
         """Names of the units that the classes name, in order."""
-        return list(dict.fromkeys(one.unit for one in self.classes if one.unit))
+        names = (name for one in self.classes for name in (one.unit, one.shares))
+        return list(dict.fromkeys(name for name in names if name))
 
 
 NO_INSTRUCTIONS = InstructionSet(())

@@ -12,6 +12,7 @@ enum {
     CAUSE_OPERAND,  /* waiting for the result of a load, or another that comes late */
     CAUSE_BRANCH,   /* jumps and taken branches */
     CAUSE_MULTIPLY, /* further cycles of multiplications and divisions */
+    CAUSE_ACCESS,   /* further cycles of loads and stores, whatever the memory */
     CAUSE_CUSTOM,   /* further cycles of custom instructions */
     CAUSE_FETCH,    /* waiting for instructions */
     CAUSE_DATA,     /* waiting for data memory */
@@ -32,11 +33,12 @@ enum {
     RULE_FORWARDS = 256, /* RULE_TAKES uses its result a cycle sooner than others */
     RULE_TAKES = 512,
     RULE_PASSES = 1024,    /* leaves even while others are held up, so that the next one can follow */
+    RULE_ON_FLOATS = 2048, /* waits for Rule.busy of others */
 };
 
 /* Properties of a pipeline. */
 enum {
-    PIPELINED_ACCESSES = 1, /* an access directly after an independent load takes a cycle less */
+    PIPELINED_ACCESSES = 1, /* an access directly after an independent load of the same memory takes a cycle less */
     OVERWRITES_WAIT = 2,    /* but by loads a result that is overwritten is waited for as if it were read */
     PREDICTS_BACKWARD = 4,  /* branches to lower addresses are predicted as taken */
     FETCH_COMMITS = 16,     /* a fetch that was requested is done, even if a jump comes before it */
@@ -51,6 +53,7 @@ enum {
     DATA_HOLDS = 32,        /* a wait of data memory holds up the instruction after the access */
     DATA_STALLS = 64,       /* ... or the access itself; else only the use of the data */
     SHORT_PAIRS = 256,      /* only instructions of two bytes issue in the same cycle */
+    ALIGNED_PARTS = 32768,  /* a misaligned access is made of aligned ones */
 };
 
 /* Arm's condition flags, as the number of a register; branches need them `late`. */
@@ -83,6 +86,8 @@ typedef struct {
     uint16_t cause;      /* of its cycles after the first */
     uint16_t flags;
     uint16_t operands;   /* 1 + the place in Timing.operands; 0: its time is always the same */
+    uint16_t shares;     /* a further unit that it uses in its cycle; 0: none */
+    uint16_t busy;       /* cycles after its issue in which no other RULE_ON_FLOATS issues */
 } Rule;
 
 /* Further cycles by the values of operands, from the size of their magnitudes in bits. */
@@ -98,10 +103,12 @@ typedef struct {
     uint32_t is_shift, is_used, is_zero_special;
 } OperandCycles;
 
-/* Wait states of a stretch of memory. */
-typedef struct { uint32_t start, end, fetch, data; } WaitStates;
+/* Wait states of a stretch of memory. `ahead`: fetches that may be ahead, 0: as many as the core can; `crossing`:
+ * the first instruction in a row that crosses words to issue a cycle later, 0: none does.
+ */
+typedef struct { uint32_t start, end, fetch, data, ahead, crossing; } WaitStates;
 
-enum { UNITS = 8, MAX_WAITS = 16, MAX_OPERANDS = 4 };
+enum { UNITS = 12, MAX_WAITS = 16, MAX_OPERANDS = 4 };
 
 /* A pipeline and the memory that it sees. */
 typedef struct {
@@ -118,7 +125,7 @@ typedef struct {
     uint32_t period[UNITS];   /* cycles from an instruction of a unit to the next one; 0: any */
     uint32_t requests;        /* without a fetch ahead: cycles from an issue to the next word, or 0 */
     uint32_t split;           /* further cycles of an instruction that crosses a word */
-    uint32_t misaligned;      /* further cycles of an access that crosses a word */
+    uint32_t misaligned;      /* ... of an access that crosses a word, or for each part but one: ALIGNED_PARTS */
     uint32_t transfers;       /* registers of a list that are loaded or stored in a cycle */
     uint32_t after_store;     /* further cycles of a load directly after a store */
     uint32_t reloads;         /* ... of a load of what was stored up to two cycles before */
@@ -127,13 +134,16 @@ typedef struct {
     WaitStates waits[MAX_WAITS];
 } Timing;
 
-/* An instruction of a block. Custom ones have cycles of their own, which no rule changes. `crosses`: it accesses
- * two words; `stored`: it loads what the instruction so many before it stored, or 0.
+/* How an access lies in words; one at an odd address crosses with more than a byte. */
+enum { ALIGNED, WITHIN_WORD, CROSSES_WORD, CROSSES_AT_ODD };
+
+/* An instruction of a block. Custom ones have cycles of their own, which no rule changes. `stored`: it loads what the
+ * instruction so many before it stored, or 0; `memory`: 1 + the place of the one that it accesses, 0: not known.
  */
 typedef struct {
     uint32_t bits;
-    uint8_t bytes : 4, crosses : 2, stored : 2;
-    uint8_t is_custom;
+    uint8_t bytes : 4, alignment : 2, stored : 2;
+    uint8_t is_custom : 1, memory : 5;
     uint16_t cycles; /* of a custom one; of its accesses: wait states beyond those of all memory */
 } Instruction;
 

@@ -33,7 +33,7 @@ Cycles = Annotated[int, msgspec.Meta(ge=0, le=1000)]
 DataWait = Literal["access", "next", "use", "load"]
 Correction = Annotated[int, msgspec.Meta(ge=-1000, le=1000)]
 Offset = Annotated[int, msgspec.Meta(ge=-30, le=30)]
-MAX_AHEAD, MAX_UNITS = 7, 8
+MAX_AHEAD, MAX_UNITS = 7, 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,8 @@ class Rule:
         takes: it uses what such instructions forward.
         passes: it leaves while those before it are held up, and lets the next one follow.
         by_places: a cycle for every place of the constant of a shift.
-        unit: number of the unit, see `TimingModel.slots`.
+        busy: cycles after its issue in which no other instruction on floats issues.
+        unit, shares: numbers of the units, see `TimingModel.slots`.
     """
 
     kind: InstructionClass
@@ -76,7 +77,9 @@ class Rule:
     takes: bool = False
     passes: bool = False
     by_places: bool = False
+    busy: int = 0
     unit: int = 0
+    shares: int = 0
 
 
 class OperandCycles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -159,6 +162,8 @@ class TimingModel:
             accesses memory, and before a branch can jump. 0: words are requested one by one.
         split: further cycles of an instruction that crosses a word.
         misaligned: further cycles of an access that crosses a word.
+        aligned_parts: a misaligned access is made of aligned ones, of bytes and halfwords where it
+            has to be: ``misaligned`` cycles for each but the first.
         transfers: registers of a list that are loaded or stored in a cycle.
         after_store: further cycles of a load directly after a store.
         reloads: ... of a load of what was stored up to two cycles before, in a data cache.
@@ -189,6 +194,7 @@ class TimingModel:
     requests: int = 0
     split: int = 0
     misaligned: int = 0
+    aligned_parts: bool = False
     transfers: int = 1
     after_store: int = 0
     reloads: int = 0
@@ -229,6 +235,7 @@ class TimingFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     takes: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
     by_places: tuple[str, ...] = ()
+    busy: dict[str, Cycles] = {}
     width: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
     slots: dict[str, Annotated[int, msgspec.Meta(ge=1, le=4)]] = {}
     fetch: Fetch | None = None
@@ -241,6 +248,7 @@ class TimingFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     requests: Cycles = 0
     split: Cycles = 0
     misaligned: Cycles = 0
+    aligned_parts: bool = False
     transfers: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
     after_store: Cycles = 0
     reloads: Cycles = 0
@@ -268,6 +276,7 @@ class TimingFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             "takes",
             "passes",
             "by_places",
+            "busy",
             "operands",
         )
         return {name: getattr(self, name) for name in names}
@@ -408,7 +417,7 @@ def make_model(name: str, model: TimingFile, where: str = "") -> TimingModel:
         for rule in _rules(
             model.instructions or "",
             position,
-            (*_figures(model, one), numbers.get(one.unit, 0)),
+            (*_figures(model, one), numbers.get(one.unit, 0), numbers.get(one.shares, 0)),
         )
     )
     units = ("", *known.units)
@@ -431,6 +440,7 @@ def make_model(name: str, model: TimingFile, where: str = "") -> TimingModel:
         requests=model.requests,
         split=model.split,
         misaligned=model.misaligned,
+        aligned_parts=model.aligned_parts,
         transfers=model.transfers,
         after_store=model.after_store,
         reloads=model.reloads,
@@ -462,7 +472,7 @@ _pattern = functools.cache(InstructionPattern.of)
 
 
 def _figures(model: TimingFile, one: InstructionClass) -> tuple[Any, ...]:
-    """Return a class's fields of `Rule` from `cycles` on, but for the unit, as the model says."""
+    """Return a class's fields of `Rule` from `cycles` to `busy`, as the model says."""
 
     def of(cycles: Mapping[str, int], default: int = 0) -> int:
         return cycles.get(one.name, cycles.get(one.like, default))
@@ -485,6 +495,7 @@ def _figures(model: TimingFile, one: InstructionClass) -> tuple[Any, ...]:
         includes(model.takes),
         includes(model.passes),
         includes(model.by_places),
+        of(model.busy),
     )
 
 

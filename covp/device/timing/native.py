@@ -15,18 +15,18 @@ from covp.device.timing.model import MAX_UNITS, OperandCycles, Rule, TimingModel
 PIPELINE_HEADERS = tuple(sorted(Path(__file__).parent.glob("*.h")))
 """What applies a timing model to code; the counter of instructions includes it."""
 _SOURCE = Path(__file__).with_name("pipeline.c")
-CAUSES = ("issue", "operand", "branch", "multiply", "custom", "fetch", "data", "cache")
+CAUSES = ("issue", "operand", "branch", "multiply", "access", "custom", "fetch", "data", "cache")
 """Why cycles pass in a core, in the order of model.h: an instruction issued; an operand was not
-there; a jump or a taken branch; further cycles of multiplications and divisions, and of custom
-instructions; waiting for instructions; waiting for data memory; waiting for what a cache does not
-hold."""
+there; a jump or a taken branch; further cycles of multiplications and divisions, of loads and
+stores whatever the memory, and of custom instructions; waiting for instructions; waiting for data
+memory; waiting for what a cache does not hold."""
 _MAX_WAITS = 16
 MAX_OPERANDS = 4
 _LOAD, _STORE, _COUNTED, _ALONE, _DECODED, _JUMPS = 1, 2, 4, 8, 16, 32
-_SECOND, _SOONER, _FORWARDS, _TAKES, _PASSES = 64, 128, 256, 512, 1024
+_SECOND, _SOONER, _FORWARDS, _TAKES, _PASSES, _ON_FLOATS = 64, 128, 256, 512, 1024, 2048
 _PIPELINED, _OVERWRITES, _BACKWARD, _LATER, _COMMITS = 1, 2, 4, 8, 16
 _KEEPS, _SHORT_PAIRS, _PAIRS, _LINGERS, _LATE_REDIRECTS = 128, 256, 512, 1024, 2048
-_STANDS_STILL, _STORES_PASS, _OLDER_RESULTS = 4096, 8192, 16384
+_STANDS_STILL, _STORES_PASS, _OLDER_RESULTS, _ALIGNED_PARTS = 4096, 8192, 16384, 32768
 _DATA_WAIT = {"use": 0, "next": 32, "access": 64, "load": 32 | _STORES_PASS}
 _FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
 _NO_REGISTER = 64
@@ -52,7 +52,7 @@ class NativeRule(ctypes.Structure):
         ("also_reads", u32), ("also_writes", u32),
         ("cycles", u16), ("latency", u16), ("early", u16), ("late", u16),
         ("taken", u16), ("mispredicted", u16), ("unit", u16), ("cause", u16),
-        ("flags", u16), ("operands", u16),
+        ("flags", u16), ("operands", u16), ("shares", u16), ("busy", u16),
     )  # fmt: skip
 
 
@@ -66,7 +66,10 @@ class _OperandCycles(ctypes.Structure):
 
 
 class _WaitStates(ctypes.Structure):
-    _fields_ = (("start", u32), ("end", u32), ("fetch", u32), ("data", u32))
+    _fields_ = (
+        ("start", u32), ("end", u32), ("fetch", u32), ("data", u32), ("ahead", u32),
+        ("crossing", u32),
+    )  # fmt: skip
 
 
 class NativeTiming(ctypes.Structure):
@@ -89,9 +92,10 @@ class CodeItem(ctypes.Structure):
     _fields_ = (
         ("bits", u32),
         ("bytes", u8, 4),
-        ("crosses", u8, 2),
+        ("alignment", u8, 2),
         ("stored", u8, 2),
-        ("is_custom", u8),
+        ("is_custom", u8, 1),
+        ("memory", u8, 5),
         ("cycles", u16),
     )
 
@@ -190,12 +194,15 @@ class RegionWaits:
     Attributes:
         start, end: first address, and the one past the end.
         fetch, data: cycles that a fetch or a load or store takes longer than without wait states.
+        ahead, crossing: of `covp.chip.platform_file.memory.FetchInterface`; 0: no limit.
     """
 
     start: int
     end: int
     fetch: int
     data: int
+    ahead: int = 0
+    crossing: int = 0
 
 
 @functools.lru_cache(maxsize=32)
@@ -220,6 +227,7 @@ def _pack_rule(rule: Rule, kinds: tuple[str, ...]) -> NativeRule:
         rule.cycles, rule.latency, rule.early, rule.late,
     )  # fmt: skip
     slot.taken, slot.mispredicted, slot.unit = rule.taken, rule.mispredicted, rule.unit
+    slot.shares, slot.busy = rule.shares, rule.busy
     slot.cause = CAUSES.index(kind.cause)
     if kind.operands:
         slot.operands = 1 + kinds.index(kind.name)
@@ -234,6 +242,7 @@ def _pack_rule(rule: Rule, kinds: tuple[str, ...]) -> NativeRule:
         | rule.forwards * _FORWARDS
         | rule.takes * _TAKES
         | rule.passes * _PASSES
+        | kind.has_floats * _ON_FLOATS
         | kind.jumps * _JUMPS
     )
     return slot
@@ -286,6 +295,7 @@ class Pipeline:
             | model.late_redirects * _LATE_REDIRECTS
             | model.stands_still * _STANDS_STILL
             | model.older_results * _OLDER_RESULTS
+            | model.aligned_parts * _ALIGNED_PARTS
             | bool(fetch and fetch.commits) * _COMMITS
             | bool(fetch and fetch.keeps) * _KEEPS
             | model.short_pairs * _SHORT_PAIRS
@@ -313,6 +323,7 @@ class Pipeline:
             _pack_operands(place, kinds[name], model.operands.get(name))
         for slot, one in zip(self.native.waits, self.waits, strict=False):
             slot.start, slot.end, slot.fetch, slot.data = one.start, one.end, one.fetch, one.data
+            slot.ahead, slot.crossing = one.ahead, one.crossing
 
     @property
     def address(self) -> int:
@@ -358,9 +369,14 @@ class Pipeline:
         """Wait states that all data memory has."""
         return min((one.data for one in self.waits), default=0)
 
-    @property
-    def slow_speeds(self) -> int:
-        """The number of different wait states of data memory above the least."""
+    def told_memories(self, count: int) -> int:
+        """Return the number of memories that the time of accesses tells apart; 0: it tells none.
+
+        Args:
+            count: of memories.
+        """
+        if self.model.pipelined_accesses and count > 1:
+            return count
         return len({one.data for one in self.waits} - {self.data_waits})
 
     def path(

@@ -44,6 +44,7 @@ static void pipeline_enter(Pipeline *p, const Timing *t, uint32_t address, bool 
     p->recent[0] = p->recent[1] = LONG_AGO;
     p->lingers = LONG_AGO;
     for (int n = 0; n < UNITS; n++) p->unit_free[n] = LONG_AGO;
+    p->floats_free = LONG_AGO;
     p->before = &nothing;
     p->freed_until = full ? (address + 3) & ~3u : address & ~3u;
     if (!t->fetch_bytes) return;
@@ -77,7 +78,7 @@ static int32_t operands_ready(Pipeline *p, const Timing *t, const Rule *r, Instr
     for (int n = 0; n < 4 && r->reads[n].mask; n++) {
         int32_t number = operand(t, i, &r->reads[n]);
         bool late = r->reads[n].flags & OPERAND_LATE;
-        bool taken = r->flags & RULE_TAKES && number >= 0 && p->forwarded >> number & 1;
+        bool taken = r->flags & RULE_TAKES && !late && number >= 0 && p->forwarded >> number & 1;
         *dependent |= !late && number >= 0 && p->before_writes >> number & 1;
         need(p, &at, number, (late ? -r->late : r->early) - taken);
     }
@@ -119,7 +120,14 @@ static void write_results(Pipeline *p, const Timing *t, const Rule *r, Instructi
 static inline bool fits(const Pipeline *p, const Timing *t, const Rule *r, Instruction i) {
     if (t->flags & SHORT_PAIRS && (p->before_bytes != 2 || i.bytes != 2)) return false;
     return p->issued < t->width && !((p->before->flags | r->flags) & RULE_ALONE) &&
-           r->flags & RULE_SECOND && p->used[r->unit] < t->slots[r->unit];
+           r->flags & RULE_SECOND && p->used[r->unit] < t->slots[r->unit] &&
+           (!r->shares || p->used[r->shares] < t->slots[r->shares]);
+}
+
+/* Accesses beyond one of a misaligned one: the other word, or aligned halfwords and bytes. */
+static inline uint32_t further_accesses(const Timing *t, Instruction i) {
+    static const uint8_t words[] = {0, 0, 1, 1}, parts[] = {0, 1, 1, 2};
+    return (t->flags & ALIGNED_PARTS ? parts : words)[i.alignment];
 }
 
 /* Cycles until the next instruction can issue. */
@@ -132,7 +140,7 @@ static uint32_t own_cycles(const Pipeline *p, const Timing *t, const Rule *r, In
     cycles += (listed + t->transfers - 1) / t->transfers;
     if (r->flags & RULE_LOAD && p->before->flags & RULE_STORE) cycles += t->after_store;
     if (t->flags & PIPELINED_ACCESSES && p->before->flags & RULE_LOAD && !dependent &&
-        r->flags & (RULE_LOAD | RULE_STORE) && cycles)
+        r->flags & (RULE_LOAD | RULE_STORE) && i.memory == p->before_memory && cycles)
         cycles--;
     return cycles;
 }
@@ -299,6 +307,14 @@ static int32_t own_results(const Pipeline *p, const Timing *t, const Rule *r, In
     return until;
 }
 
+/* In some memories the fetches of many instructions in a row that cross words come too late, once. */
+static int32_t cross_words(Pipeline *p, const Timing *t, Instruction i, uint32_t address, int32_t at) {
+    p->crossing = i.bytes == 4 && address & 2 ? p->crossing + 1 : 0;
+    const WaitStates *memory = p->crossing ? memory_at(t, address) : NULL;
+    if (memory && p->crossing == memory->crossing) wait_for(p, &at, at + 1, CAUSE_FETCH);
+    return at;
+}
+
 static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address, int32_t more) {
     const Rule *r = find_rule(t, i);
     bool dependent = false;
@@ -306,17 +322,19 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
     at = t->fetch_bytes ? decoded(p, t, address, i.bytes, at) : fetched(p, t, address, i.bytes, at);
     if (t->split && i.bytes == 4 && address & 2)
         wait_for(p, &at, at + (int32_t)t->split, CAUSE_FETCH);
+    at = cross_words(p, t, i, address, at);
     int32_t decoded_at = operands_ready(p, t, r, i, at, &dependent);
     bool accesses = r->flags & (RULE_LOAD | RULE_STORE);
     uint32_t waits = accesses ? t->data_waits + i.cycles : 0;
     wait_for(p, &decoded_at, p->unit_free[r->unit], accesses ? CAUSE_DATA : r->cause);
+    if (r->flags & RULE_ON_FLOATS) wait_for(p, &decoded_at, p->floats_free, CAUSE_OPERAND);
     at = wait_for_holds(p, decoded_at);
     wait_for(p, &at, at + (int32_t)p->reload, CAUSE_DATA);
     if (t->period[r->unit])
         p->unit_free[r->unit] = at + (int32_t)(t->period[r->unit] + waits);
     uint32_t cycles = own_cycles(p, t, r, i, dependent);
     cycles = (uint32_t)((int32_t)cycles + more);
-    if (i.crosses && t->misaligned) cycles += t->misaligned + t->data_waits + i.cycles;
+    if (t->misaligned) cycles += further_accesses(t, i) * (t->misaligned + t->data_waits + i.cycles);
     if (!accesses) cycles += i.cycles; /* of several registers: no access of the rules */
     if (!p->issued || at > p->now) {
         open_cycle(p);
@@ -325,6 +343,8 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
     issued(p, p->now = at);
     p->issued++;
     p->used[r->unit]++;
+    if (r->shares) p->used[r->shares]++;
+    if (r->busy) p->floats_free = at + 1 + r->busy;
     int32_t begins = r->flags & RULE_DECODED ? decoded_at : at;
     p->jump_at = begins + (int32_t)cycles + r->taken + JUMP_FETCH;
     int32_t ready = at + (int32_t)cycles;
@@ -335,6 +355,7 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
     if (t->flags & LINGERS) p->lingers = own_results(p, t, r, i);
     p->before = r;
     p->before_bytes = i.bytes;
+    p->before_memory = i.memory;
     p->passed_at = r->flags & RULE_PASSES ? at + 1 : LONG_AGO;
 }
 

@@ -16,7 +16,8 @@ MEMORY, FELL, JUMPED = "memory", "fell", "jumped"
 core then went on to the block after it; it jumped."""
 TWO_WORDS, STORED, MEMORIES = 0x80, 0x20, 0x1F
 """Of what an access meets: it crosses a word; how many instructions before it what it loads was
-stored, times this; 1 + the place of the memory."""
+stored, times this; 1 + the place of the memory. All is in ``covp/device/machine/memories.h``."""
+_ALIGNMENTS = (0, 0, 0, 1, 2, 2, 2, 3)  # of model.h, by what was met in steps of `STORED`
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,9 @@ class _Met:
         """Add the ``waits`` of a ``node``'s access to its item."""
         item = self.items[node.place]
         if node.place not in self.places:
-            item.cycles = item.crosses = item.stored = 0
+            item.cycles = item.alignment = item.stored = 0
             self.places.add(node.place)
         item.cycles += waits
-        item.crosses |= node.first >= TWO_WORDS
-        item.stored = node.first // STORED & 3
+        item.memory = node.first & MEMORIES
+        item.alignment = _ALIGNMENTS[node.first // STORED] or item.alignment
+        item.stored = node.first // STORED % 4 % 3

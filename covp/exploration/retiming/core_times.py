@@ -21,8 +21,9 @@ from covp.errors import UsageError
 from covp.exploration.retiming.run_trace import CodeTable, RunTrace, SegmentTable
 from covp.hardware.custom_instruction import InstructionUnit
 
-ITEM = np.dtype([("bits", "<u4"), ("sizes", "u1"), ("is_custom", "u1"), ("cycles", "<u2")])
-"""`CodeItem` for numpy; ``sizes``: of its bytes, and in its upper bits what it meets."""
+ITEM = np.dtype([("bits", "<u4"), ("sizes", "u1"), ("kind", "u1"), ("cycles", "<u2")])
+"""`CodeItem` for numpy; ``sizes``: of its bytes, and in its upper bits what it meets;
+``kind``: whether it is custom in the lowest bit, and above that its memory."""
 _CUSTOM_MASK = 0xFE00707F  # all but the registers of an R-type instruction
 
 
@@ -145,7 +146,7 @@ class CoreTimes:
         further = np.concatenate(([0], further))
         met, times = self._code.memories.T
         operands = pipeline.traits(self._buffer.ctypes.data, len(self._buffer))
-        custom = self._buffer["is_custom"] != 0
+        custom = self._buffer["kind"] & 1 != 0
         waits = further[met & np.uint8(MEMORIES)] * times
         self._buffer["cycles"] = np.where(custom, self._code.items["cycles"], waits)
         if in_core is not self._in_core:

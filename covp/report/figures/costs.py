@@ -15,6 +15,7 @@ COLOURS = {
     "operand": theme.ORANGE,
     "branch": theme.MAGENTA,
     "multiply": theme.OLIVE,
+    "access": theme.GREEN,
     "custom": theme.PURPLE,
     "fetch": theme.RED,
     "data": theme.TEAL,

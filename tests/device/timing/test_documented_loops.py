@@ -24,7 +24,7 @@ def loops() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("core", ["m0plus", "m3", "m4f", "m7f", "m33"])
+@pytest.mark.parametrize("core", ["m0", "m0plus", "m3", "m4f", "m7f", "m33"])
 def test_every_documented_loop(loops: ModuleType, core: str) -> None:
     found = loops.measure(f"cortex-{core}")
     assert len(found) >= 10

@@ -12,11 +12,11 @@ from covp.device.timing.peak import CorePeak, core_peak
         # TRM table 3-1: SMLAD 1 cycle, loads pipelined
         ("cortex-m4f", CorePeak(2, 4, "SMLAD")),
         # TRM table 3-1: MLA 2 cycles
-        ("cortex-m3", CorePeak(0.5, 4, "MLA")),
+        ("cortex-m3", CorePeak(1, 4, "MLA of two products")),
         # TRM table 3-1: MULS and ADDS 1 cycle each, LDM of four registers 1 + 4
-        ("cortex-m0plus", CorePeak(0.5, 16 / 5, "MULS + ADDS")),
+        ("cortex-m0plus", CorePeak(1, 16 / 5, "MULS of two products + ADDS")),
         # user manual, pipeline details: mul, add and lw 1 cycle each
-        ("cv32e40p", CorePeak(0.5, 4, "MUL + ADD")),
+        ("cv32e40p", CorePeak(1, 4, "MUL of two products + ADD")),
         # two pipelines, one multiplier; two loads a cycle (TCM)
         ("cortex-m7f", CorePeak(2, 8, "SMLAD")),
     ],

@@ -25,6 +25,7 @@ def board(folder: Path, **changed: object) -> Path:
     del content["caches"]
     for region in content["memory"]:
         region.pop("caches", None)
+        region.pop("interface", None)
         region["wait_states"] = 0
     path = folder / "board.yaml"
     path.write_text(yaml.safe_dump({**content, **changed}))

@@ -13,7 +13,10 @@ public:
     void reset() { fetch = data = NONE, answered = false; }
 
     // Inputs of the cycle that begins.
-    void drive() { core.fetch_ack_i = core.data_ack_i = 0; }
+    void drive() {
+        memory.caches.step();
+        core.fetch_ack_i = core.data_ack_i = 0;
+    }
 
     // Answers of the cycle: the event of an access that the host has to answer, or EVENT_LIMIT.
     Event sample() {
@@ -21,7 +24,7 @@ public:
         if (core.fetch_req_o) {
             uint32_t address = core.fetch_addr_o & ~3u;
             const Region *region = memory.find(address);
-            if (fetch == NONE) fetch = region ? region->fetch_wait : 0;
+            if (fetch == NONE) fetch = memory.fetch_wait(address, region);
             if (fetch-- == 0) {
                 core.fetch_rdata_i = memory.fetch(address, region);
                 core.fetch_ack_i = changed = true;
@@ -52,7 +55,7 @@ private:
         const Region *region = memory.find(word);
         bool writes = core.data_we_o, inside = region && (!writes || region->writable);
         if (!inside && !answered) return leave(word, mask);
-        if (inside && data == NONE) data = region->data_wait;
+        if (inside && data == NONE) data = memory.data_wait(word, *region, writes);
         if (data-- != 0) return EVENT_LIMIT;
         if (!inside)
             core.data_rdata_i = state.value << (8 * (state.address & 3));

@@ -164,6 +164,9 @@ State *covp_rtl_state(void *harness) { return &static_cast<Harness *>(harness)->
 void covp_rtl_add_region(void *harness, const Region *region) {
     static_cast<Harness *>(harness)->memory.add(*region);
 }
+void covp_rtl_add_cache(void *harness, Cache *cache) {
+    static_cast<Harness *>(harness)->memory.caches.add(cache);
+}
 void covp_rtl_set_boot(void *harness, uint32_t address, const uint32_t *words, uint32_t count) {
     static_cast<Harness *>(harness)->memory.set_boot(address, words, count);
 }

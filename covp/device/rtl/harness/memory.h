@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "caches.h"
+
 struct Region {
     uint32_t start, size;
     uint8_t *bytes;
@@ -31,6 +33,14 @@ public:
         return nullptr;
     }
 
+    // Cycles that an access takes beyond the least.
+    uint64_t fetch_wait(uint32_t address, const Region *region) {
+        return region ? region->fetch_wait + caches.fetch(address) : 0;
+    }
+    uint64_t data_wait(uint32_t address, const Region &region, bool writes) {
+        return region.data_wait + caches.access(address, writes);
+    }
+
     // A word of code. What is not there reads as zero, an illegal instruction: cores fetch ahead.
     uint32_t fetch(uint32_t address, const Region *region) const {
         uint32_t word = 0, place = (address - boot_start) / 4;
@@ -40,6 +50,8 @@ public:
             word = boot[place];
         return address - (stop & ~3u) <= 4 ? halted(address, word) : word;
     }
+
+    Caches caches;
 
 private:
     // At the stop address is a nop, which takes one cycle on every core, and a jump to itself after it, so that

@@ -29,6 +29,7 @@ public:
 
     // Inputs of the cycle that begins.
     void drive() {
+        memory.caches.step();
         core.fetch_rvalid_i = fetch.arrives();
         core.fetch_rdata_i = fetch.answer;
         core.fetch_gnt_i = !fetch.busy;
@@ -44,7 +45,7 @@ public:
             uint32_t address = core.fetch_addr_o & ~3u;
             const Region *region = memory.find(address);
             fetch.answer = memory.fetch(address, region);
-            fetch.accept(region ? region->fetch_wait : 0);
+            fetch.accept(memory.fetch_wait(address, region));
         }
         if (!core.data_req_o || !core.data_gnt_i) return EVENT_LIMIT;
         if (!answered) return access();
@@ -77,7 +78,7 @@ private:
                 store_bytes(region->at(word), core.data_wdata_o, mask);
             else
                 memcpy(&data.answer, region->at(word), 4);
-            data.accept(region->data_wait);
+            data.accept(memory.data_wait(word, *region, core.data_we_o));
             return EVENT_LIMIT;
         }
         outside = true;
