@@ -46,13 +46,13 @@ class RecordedSchedules:
 
     def trial(self, op: Op) -> ScheduleTrial | None:
         """Return the record that an operator's schedule comes from."""
+        core, memory = self.platform.core, self.platform.memory_timing
+        found = self.records.find(op, core, self.compiler, self.options, self.device, memory)
         own = self.measured.get(layer_key(op)) if self.measured else None
         if own and self.options.optimize != "instructions":
-            best = best_of(own, self.options)
-            if best is not None:
-                return best
-        core, memory = self.platform.core, self.platform.memory_timing
-        return self.records.find(op, core, self.compiler, self.options, self.device, memory)
+            like = [found] if found and (found.core, found.memory) == (core.key, memory) else []
+            return best_of([*own, *like], self.options) or found
+        return found
 
 
 def recorded_schedules(
