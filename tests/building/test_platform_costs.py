@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -106,6 +107,27 @@ def test_what_was_measured_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(platform_costs, "simulated_cycles", lambda *_: pytest.fail("measured"))
     again = measure()
     assert again.measured == first.measured and len(first.measured[layer_key(op)]) == 4
+
+
+@pytest.mark.parametrize(("spent", "wins"), [(1500, True), (2500, False)])
+def test_a_record_of_the_same_memory_counts_beside_what_was_measured(
+    tmp_path: Path, spent: int, wins: bool
+) -> None:
+    target = platform(tmp_path, 3)
+    (op,) = run_passes(model()).ops
+    found = recorded(target, op)
+    first, second, *_ = (str(schedule) for schedule in candidates(op, target))
+
+    def one(schedule: str, cycles: int) -> ScheduleTrial:
+        return ScheduleTrial(
+            layer_key(op), target.core.key, found.compiler, VERSION, schedule,
+            1000, cycles, 500, 0, True, memory=target.memory_timing,
+        )  # fmt: skip
+
+    found.records.add(one(first, spent))
+    measured = replace(found, measured={layer_key(op): [one(second, 2000)]})
+    chosen = measured.trial(op)
+    assert chosen is not None and chosen.schedule == (first if wins else second)
 
 
 def trial(
