@@ -35,7 +35,7 @@ static inline uint32_t further_waits(const Timing *t, uint32_t address) {
 static uint8_t memory_met(const Machine *m, uint32_t address) {
     const Region *region = region_of(m, address);
     if (!region) return 0;
-    if (m->segments || m->timing->flags & PIPELINED_ACCESSES) return (uint8_t)(1 + (region - m->regions));
+    if (m->segments || m->timing->flags & MEMORIES_APART) return (uint8_t)(1 + (region - m->regions));
     uint32_t waits = further_waits(m->timing, address);
     for (uint8_t n = 0; waits && n < m->region_count; n++)
         if (further_waits(m->timing, m->regions[n].start) == waits) return (uint8_t)(n + 1);

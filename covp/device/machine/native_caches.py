@@ -159,13 +159,14 @@ def uncached_waits(platform: Platform) -> list[RegionWaits]:
     What goes through a cache waits for the cache instead.
     """
     found = []
+    looks = any(cache.has_data for cache in platform.caches)
     for region in platform.memory:
         caches = [cache for cache in platform.caches if cache.name in region.caches]
         fetch = 0 if any(cache.fetches for cache in caches) else region.waits.fetch
         data = 0 if any(cache.has_data for cache in caches) else region.waits.data
         limits = region.interface or FetchInterface()
-        waits = RegionWaits(region.start, region.end, fetch, data, limits.ahead, limits.crossing)
-        found.append(waits)
+        waits = region.start, region.end, fetch, data
+        found.append(RegionWaits(*waits, limits.ahead, limits.crossing, looks))
     return found
 
 

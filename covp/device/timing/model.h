@@ -38,7 +38,7 @@ enum {
 
 /* Properties of a pipeline. */
 enum {
-    PIPELINED_ACCESSES = 1, /* an access directly after an independent load of the same memory takes a cycle less */
+    PIPELINED_ACCESSES = 1, /* an access directly after an independent load takes a cycle less */
     OVERWRITES_WAIT = 2,    /* but by loads a result that is overwritten is waited for as if it were read */
     PREDICTS_BACKWARD = 4,  /* branches to lower addresses are predicted as taken */
     FETCH_COMMITS = 16,     /* a fetch that was requested is done, even if a jump comes before it */
@@ -53,6 +53,7 @@ enum {
     DATA_HOLDS = 32,        /* a wait of data memory holds up the instruction after the access */
     DATA_STALLS = 64,       /* ... or the access itself; else only the use of the data */
     SHORT_PAIRS = 256,      /* only instructions of two bytes issue in the same cycle */
+    MEMORIES_APART = 65536, /* ... of the same memory; else of any */
     ALIGNED_PARTS = 32768,  /* a misaligned access is made of aligned ones */
 };
 

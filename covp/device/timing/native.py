@@ -27,6 +27,7 @@ _SECOND, _SOONER, _FORWARDS, _TAKES, _PASSES, _ON_FLOATS = 64, 128, 256, 512, 10
 _PIPELINED, _OVERWRITES, _BACKWARD, _LATER, _COMMITS = 1, 2, 4, 8, 16
 _KEEPS, _SHORT_PAIRS, _PAIRS, _LINGERS, _LATE_REDIRECTS = 128, 256, 512, 1024, 2048
 _STANDS_STILL, _STORES_PASS, _OLDER_RESULTS, _ALIGNED_PARTS = 4096, 8192, 16384, 32768
+_APART = 65536
 _DATA_WAIT = {"use": 0, "next": 32, "access": 64, "load": 32 | _STORES_PASS}
 _FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
 _NO_REGISTER = 64
@@ -195,6 +196,7 @@ class RegionWaits:
         start, end: first address, and the one past the end.
         fetch, data: cycles that a fetch or a load or store takes longer than without wait states.
         ahead, crossing: of `covp.chip.platform_file.memory.FetchInterface`; 0: no limit.
+        is_looked_at: accesses of the platform are looked at one by one, for a data cache.
     """
 
     start: int
@@ -203,6 +205,7 @@ class RegionWaits:
     data: int
     ahead: int = 0
     crossing: int = 0
+    is_looked_at: bool = False
 
 
 @functools.lru_cache(maxsize=32)
@@ -289,6 +292,7 @@ class Pipeline:
             short_registers=model.instructions.short_registers,
             zero_register=_NO_REGISTER if zero is None else zero,
             flags=model.pipelined_accesses * _PIPELINED
+            | self.tells_memories * _APART
             | model.overwrites_wait * _OVERWRITES
             | (model.predicts == "backward") * _BACKWARD
             | model.executes_later * _LATER
@@ -369,13 +373,22 @@ class Pipeline:
         """Wait states that all data memory has."""
         return min((one.data for one in self.waits), default=0)
 
+    @property
+    def tells_memories(self) -> bool:
+        """True if accesses pipeline within one memory alone.
+
+        To know the memory of each costs most of the emulator's speed: only where accesses are
+        looked at anyway.
+        """
+        return self.model.pipelined_accesses and any(one.is_looked_at for one in self.waits)
+
     def told_memories(self, count: int) -> int:
         """Return the number of memories that the time of accesses tells apart; 0: it tells none.
 
         Args:
             count: of memories.
         """
-        if self.model.pipelined_accesses and count > 1:
+        if self.tells_memories and count > 1:
             return count
         return len({one.data for one in self.waits} - {self.data_waits})
 

@@ -140,7 +140,7 @@ static uint32_t own_cycles(const Pipeline *p, const Timing *t, const Rule *r, In
     cycles += (listed + t->transfers - 1) / t->transfers;
     if (r->flags & RULE_LOAD && p->before->flags & RULE_STORE) cycles += t->after_store;
     if (t->flags & PIPELINED_ACCESSES && p->before->flags & RULE_LOAD && !dependent &&
-        r->flags & (RULE_LOAD | RULE_STORE) && i.memory == p->before_memory && cycles)
+        r->flags & (RULE_LOAD | RULE_STORE) && (i.memory == p->before_memory || !(t->flags & MEMORIES_APART)) && cycles)
         cycles--;
     return cycles;
 }

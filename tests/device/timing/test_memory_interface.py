@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from covp.chip.platform_file import Platform, load_platform
+from covp.chip.platform_file.caches import Cache
 from covp.chip.platform_file.memory import FetchInterface
 from covp.device.virtual import VirtualDevice
 from covp.errors import PlatformError
@@ -55,7 +56,11 @@ def test_one_fetch_ahead_is_one_for_each_cycle_of_two() -> None:
 def test_loads_pipeline_within_one_memory() -> None:
     """github.com/jnk0le/random, cortex_m3m4.md: only when targeting the same memory block."""
     platform = load_platform("cortex-m4")
-    begin = "adr r5, constants\nmovw r4, #0x1000\nmovt r4, #0x2000\nldr r0, [r4]\n"
+    flash, *rest = platform.memory
+    flash = msgspec.structs.replace(flash, caches=("data",))
+    cache = Cache("data", "data", 1024, line=512, bus=512)
+    platform = msgspec.structs.replace(platform, memory=(flash, *rest), caches=(cache,))
+    begin = "adr r5, constants\nmovw r4, #0x1000\nmovt r4, #0x2000\nldr r0, [r5]\nldr r0, [r4]\n"
     one = cycles(platform, begin)
     assert cycles(platform, begin + "ldr r1, [r4, #4]\nldr r2, [r4, #8]") - one == 2
     assert cycles(platform, begin + "ldr r1, [r5, #4]\nldr r2, [r4, #8]") - one == 4
