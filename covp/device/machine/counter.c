@@ -212,6 +212,7 @@ static void on_rare_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t 
 
 /* A block whose predecessor has to be followed by something, or that has to be itself. */
 static void on_attended_block(Machine *m, uc_engine *uc, uint32_t address, uint32_t size) {
+    if (m->is_learning) time_first_run(m);
     if (m->pending && !m->given_up) execute_pending(m, uc, address);
     if (!size) { /* its first instruction faults when it is translated: nothing runs */
         if (m->honours_stop && address == m->stop_at) end_at_stop(m, uc);

@@ -233,6 +233,7 @@ typedef struct Machine {
     uint64_t varied_count, varied_room;
     uint64_t met_run;          /* `instructions` when something was met otherwise, or learnt, ... */
     uint32_t met_place;        /* ... by the instruction at this place */
+    bool is_learning;          /* the block that runs met something for the first time, and is not timed with it */
     uint32_t path;             /* 1 + the place in `varied` of how the core came here, or 0 */
     Stored stored[2];          /* the latest ones; see accesses.h */
     uint32_t unmet;            /* 1: the load is only done again where its cache holds the line */

@@ -4,6 +4,7 @@
 
 #include "accesses.h"
 #include "reserve.h"
+#include "varied.h"
 
 /* Prepare for a run, with the limits of `ceiling` and `cycle_limit` in Machine. */
 EXPORT void machine_begin(Machine *m, uint64_t ceiling, uint64_t cycle_limit, uint32_t allowed) {
@@ -68,6 +69,7 @@ EXPORT int machine_run(Machine *m, uc_engine *uc, uint64_t pc, uint64_t stop, in
     int status = m->emu_start(uc, pc, m->honours_stop ? no_address : stop, 0, 0);
     running = outer;
     take_back(m, uc);
+    if (m->is_learning) time_first_run(m);
     m->reg_read(uc, (int)m->pc_register, &value);
     m->pc = (uint32_t)value & ~m->is_thumb;
     m->plain_end = ended_plainly(m, status, stop);

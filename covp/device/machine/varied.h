@@ -179,8 +179,12 @@ static void leave_way(Machine *m) {
 /* It has gone on to the block that runs now. */
 static void stay_on_way(Machine *m) { go_on(m, vary(m, here(m, FELL_KIND), CAUSE_FETCH)); }
 
-/* The time of the running block is another one from this run on, its first. */
-static void time_first_run(Machine *m, Block *b) {
+/* The block that runs, for the first time, has met something: time it with that, from this run on. Once for all
+ * that it meets, where it ends or accesses a peripheral, which may ask for the time.
+ */
+static void time_first_run(Machine *m) {
+    Block *b = m->last;
+    m->is_learning = false;
     m->cycles -= m->latest->cycles;
     time_code(m, b);
     m->cycles += m->latest->cycles;
@@ -199,7 +203,8 @@ static void teach(Machine *m, Block *b, uint32_t place, uint8_t met, bool again)
     Met expected = b->version->expected[place] = expected_at(m, b->address, place);
     i->cycles = i->alignment = 0;
     for (uint32_t n = 0; n < expected.times; n++) set_met(m, i, met);
-    time_first_run(m, b);
+    m->is_learning = true;
+    m->pending |= AFTER_MET;
     m->met_run = m->instructions;
     m->met_place = place;
     if (!m->engine || m->counts_accesses) return;
@@ -213,6 +218,7 @@ static void meet(Machine *m, uint32_t place, uint32_t address, uint32_t size, ui
     if (place >= b->instructions || !b->version->expected) return;
     uint8_t met = (uint8_t)(met_at(m, address, size) | stored * MET_STORED);
     bool again = m->met_run == m->instructions && m->met_place == place;
+    if (m->is_learning && !region_of(m, address)) time_first_run(m);
     if (b->version->expected[place].met == met && !again) return;
     if (b->version->run == m->instructions) teach(m, b, place, met, again);
     else vary_memory(m, place, met);
