@@ -30,6 +30,7 @@ from covp.exploration.sweep.status import StatusDocument
 from covp.firmware.document import BoardServed, Exported, StationServed
 from covp.firmware.multicore.document import Multicore
 from covp.testing.bisect import Verdict
+from covp.testing.core_check import CoreChecked
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "json.md"
 DOCUMENTS: dict[str, type[msgspec.Struct]] = {
@@ -42,6 +43,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "covp.verify/1": further_documents.Verified,
     "covp.bisect/1": Verdict,
     "covp.calibrate/1": Calibrated,
+    "covp.core-check/1": CoreChecked,
     "covp.multicore/1": Multicore,
     "covp.reproduce/1": Reproduced,
     "covp.export/1": Exported,

@@ -76,6 +76,7 @@ SECTIONS = {
         "verify": "Try layers and misuse on an accelerator.",
         "bisect": "Find a model's first wrong layer, function and line.",
         "check": "Fail where figures got worse than a baseline's.",
+        "core": "Check a core's RTL beside the virtual device; start one.",
         "calibrate": "Fit a timing model to measured cycles.",
         "reproduce": "Run a saved run again, and say what differs.",
     },

@@ -122,6 +122,7 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     ],
     "covp.cache/1": [("cache",)],
     "covp.check/1": [("check", "results.json", "--baseline", "results.json")],
+    "covp.core-check/1": [("core", "check", "cv32e40p", "--instructions", "200")],
     "covp.calibrate/1": [("calibrate", "cv32e40p", "--device", "rtl", "--programs", "1")],
     "covp.show/1": [
         ("show", "toycar", "--after", "all"),

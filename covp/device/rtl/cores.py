@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -12,7 +12,11 @@ from covp.base.yaml_files import read_yaml
 from covp.chip.cores import Core, all_cores, find_core
 from covp.errors import PlatformError, near_misses
 
+BUSES = ("obi", "handshake", "ahb", "axi4-lite")
+"""Kinds of buses that a core's ports may have."""
 _MERGED = ("parameters", "csrs")
+_OWN_FILES = ("sources", "include", "patches", "filelist", "bus")
+"""Keys with names that are of the folder where they begin with "./"."""
 
 
 class RtlCore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -23,10 +27,16 @@ class RtlCore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         licence: of the sources.
-        bus: of its ports: the header ``harness/BUS.h`` answers them.
-        sources: files of the package, or of the core's folder those that begin with "./", in the
-            order that Verilator needs.
-        package: name of the Python package that brings the sources; "" where all are the folder's.
+        bus: of its ports: the header ``harness/BUS.h`` answers them, or one of the core's folder,
+            whose name begins with "./".
+        sources: files of the package or of ``root``, or of the core's folder those that begin with
+            "./", in the order that Verilator needs.
+        filelist: file of the package or of ``root`` that names sources, as simulators read it; they
+            come before ``sources``.
+        variables: of that file, to folders of the package or of ``root``.
+        package: name of the Python package that brings the sources; "": there is none.
+        root: folder of the sources where there is no package; "": the core's.
+        patches: unified diffs in the core's folder that change the sources, in a copy.
         wrapper: Verilog file of the core's folder with the module ``covp_core``, whose ports are
             those of ``harness/covp_ports.svh``; by default ``wrapper.sv``.
         include: folders of the package, or of the core's folder, for `include`.
@@ -41,9 +51,13 @@ class RtlCore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     licence: str
-    bus: Literal["obi", "handshake"]
-    sources: tuple[str, ...]
+    bus: str
+    sources: tuple[str, ...] = ()
+    filelist: str = ""
+    variables: dict[str, str] = {}
     package: str = ""
+    root: str = ""
+    patches: tuple[str, ...] = ()
     wrapper: str = ""
     include: tuple[str, ...] = ()
     defines: tuple[str, ...] = ()
@@ -96,14 +110,32 @@ def rtl_of(core: Core) -> RtlCore:
         raise PlatformError(
             f"{readable(error, RtlCore)}", where=file, key=place_of(error)
         ) from None
-    own = next((n for n in found.sources if not found.package and not Path(n).is_absolute()), None)
-    if own is not None:
-        raise PlatformError(f"sources: {own}: there is no package; write ./{own}", where=file)
-    if not found.wrapper:
-        raise PlatformError(
-            "there is no wrapper.sv beside it with the module covp_core", where=file
-        )
+    _check(found, file)
     return found
+
+
+def _check(rtl: RtlCore, file: Path) -> None:
+    """Raise an error of what fits no other key."""
+
+    def error(what: str) -> PlatformError:
+        return PlatformError(what, where=file)
+
+    if rtl.bus not in BUSES and not rtl.bus.endswith(".h"):
+        raise error(
+            f"bus: {rtl.bus}: is none of {', '.join(BUSES)}, and no header ./FILE.h of the folder"
+        )
+    if rtl.bus.endswith(".h") and not Path(rtl.bus).is_file():
+        raise error(f"bus: there is no file {rtl.bus}; a header of the folder is ./FILE.h")
+    if rtl.package and rtl.root:
+        raise error("package and root: the sources are in one of them")
+    if not rtl.sources and not rtl.filelist:
+        raise error("sources: there are none; name them, or a filelist")
+    if not rtl.package and not rtl.root:
+        own = next((n for n in rtl.sources if not Path(n).is_absolute()), None)
+        if own is not None:
+            raise error(f"sources: {own}: there is no package and no root; write ./{own}")
+    if not rtl.wrapper:
+        raise error("there is no wrapper.sv beside it with the module covp_core")
 
 
 def _read_folder(folder: Path) -> dict[str, Any]:
@@ -113,9 +145,16 @@ def _read_folder(folder: Path) -> dict[str, Any]:
     if not isinstance(stated, dict):
         raise PlatformError("needs a mapping of keys (package, sources ...)", where=path)
     stated = dict(stated)
-    for key in ("sources", "include"):
-        if isinstance(stated.get(key), list):
-            stated[key] = [_own(folder, name) for name in stated[key]]
+    for key in _OWN_FILES:
+        names = stated.get(key)
+        if isinstance(names, list):
+            stated[key] = [_own(folder, name) for name in names]
+        elif names is not None:
+            stated[key] = _own(folder, names)
+    if isinstance(stated.get("patches"), list):
+        stated["patches"] = [str(folder / str(name)) for name in stated["patches"]]
+    if isinstance(stated.get("root"), str):
+        stated["root"] = str(folder / stated["root"])
     wrapper = folder / str(stated.get("wrapper", "wrapper.sv"))
     return stated | ({"wrapper": str(wrapper)} if wrapper.is_file() else {})
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from covp.chip.cores import find_core
-from covp.device.rtl.build import find_verilator, sources_of
+from covp.device.rtl.build import find_verilator
 from covp.device.rtl.cores import rtl_of
+from covp.device.rtl.sources import find_package
 from covp.errors import ToolchainError
 
 
@@ -14,7 +15,7 @@ def need_rtl(core: str) -> None:
     """Skip the test that calls it where the core cannot be simulated."""
     try:
         find_verilator()
-        sources_of(rtl_of(find_core(core)).package)
+        find_package(rtl_of(find_core(core)).package)
     except ToolchainError as error:
         pytest.skip(f"RTL of {core}: {error}")
 

@@ -12,6 +12,8 @@ public:
 
     void reset() { fetch = data = NONE, answered = false; }
 
+    bool accesses() const { return core.data_req_o; }
+
     // Inputs of the cycle that begins.
     void drive() {
         memory.caches.step();
@@ -38,12 +40,13 @@ public:
     }
 
     // The host has answered.
-    void resume() {
+    Event resume() {
         data = state.stall;
         answered = true;
         bool changed = false;
         access(changed);
         if (changed) core.eval();
+        return EVENT_LIMIT;
     }
 
 private:

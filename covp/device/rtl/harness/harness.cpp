@@ -47,9 +47,9 @@ public:
     // Run until an event, for at most `budget` cycles.
     Event run(uint64_t budget) {
         if (paused) {
-            paused = false;
-            ports.resume();
-            if (finish()) return event;
+            event = ports.resume();
+            paused = event != EVENT_LIMIT;
+            if (paused || finish()) return event;
         }
         while (budget-- && !(started && state.cycle >= state.limit)) {
             core.irq_i = started && state.irq;
@@ -109,7 +109,7 @@ private:
             started = false;
             phases.settle();
         }
-        quiet = core.data_req_o ? 1 : quiet + 1;
+        quiet = ports.accesses() ? 1 : quiet + 1;
         if (quiet > QUIET_CYCLES) return end(EVENT_STOP);
         edge();
         return false;

@@ -27,6 +27,8 @@ public:
 
     void reset() { fetch = data = ObiPort(), outside = answered = false, held = 0; }
 
+    bool accesses() const { return core.data_req_o; }
+
     // Inputs of the cycle that begins.
     void drive() {
         memory.caches.step();
@@ -54,14 +56,18 @@ public:
     }
 
     // The host has answered. A slow model grants late, so that a store holds the core up, too.
-    void resume() {
-        if (!outside) return;
+    Event resume() {
+        if (!outside) return EVENT_LIMIT;
         outside = false, answered = true;
         data.answer = state.value << (8 * (state.address & 3));
         held = state.stall;
-        if (!held) return answer();
-        core.data_gnt_i = 0;
-        core.eval();
+        if (held) {
+            core.data_gnt_i = 0;
+            core.eval();
+        } else {
+            answer();
+        }
+        return EVENT_LIMIT;
     }
 
 private:
