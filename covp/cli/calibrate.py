@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -10,12 +11,16 @@ import click
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
 from covp.cli.output import echo, print_json, print_table, progress
+from covp.device.base import LowLevelDevice
 from covp.errors import UsageError
 from covp.evaluation.calibration.calibrate import Calibration, CalibrationRow, first_model
 from covp.evaluation.calibration.calibrate import calibrate as fitted
 from covp.evaluation.calibration.document import Calibrated
 from covp.report.table import Table, Value, numbers, texts
 from covp.runtime.devices import open_device
+
+_WAITS = ((0, 0), (1, 0), (3, 0), (0, 1), (2, 2))
+"""Wait states of flash and RAM that a model is fitted to, beside those of the platform."""
 
 
 @click.command()
@@ -30,7 +35,7 @@ from covp.runtime.devices import open_device
     "--start",
     metavar="MODEL",
     help="Timing model that the search begins with: a name or the path of a YAML file; default: "
-    "that of the platform's core.",
+    "that of the platform's core, then all others of its instruction set.",
 )
 @click.option(
     "--programs",
@@ -65,21 +70,19 @@ def calibrate(
 ) -> int:
     """Fit a timing model of PLATFORM's core to the cycles of its RTL or of a board.
 
-    Small generated programs run there, one for each hazard of a pipeline and random mixes. The
-    model is written as a YAML file, with its error on programs that it was not fitted to; a
-    platform file names it with `timing: FILE`.
+    Small generated programs run there, one for each hazard of a pipeline and random mixes; on RTL
+    with several wait states, too. The model is written as a YAML file, with its error on programs
+    that it was not fitted to; a platform file names it with `timing: FILE`.
     """
     board = load_platform(platform)
     path = output or _default(board)
     _check_output(path, platform, force)
     first_model(board, start)  # before anything runs
-    opened = open_device(device, board)
-    try:
-        with progress(f"measuring {board.name}", None) as advance:
-            found = fitted(board, opened, start, programs, seed, lambda text: advance(text))
-    finally:
-        if opened.abilities.closing is not None:
-            opened.abilities.closing.close()
+    with ExitStack() as stack:
+        opened = _open(device, board, stack)
+        others = [(one, _open(device, one, stack)) for one in _others(device, board)]
+        advance = stack.enter_context(progress(f"measuring {board.name}", None))
+        found = fitted(board, opened, start, programs, seed, lambda text: advance(text), others)
     _check_output(path, platform, force)
     found.write(path)
     if as_json:
@@ -87,6 +90,21 @@ def calibrate(
     else:
         _print(found, path)
     return 0
+
+
+def _open(device: str, board: Platform, stack: ExitStack) -> LowLevelDevice:
+    opened = open_device(device, board)
+    if opened.abilities.closing is not None:
+        stack.callback(opened.abilities.closing.close)
+    return opened
+
+
+def _others(device: str, board: Platform) -> list[Platform]:
+    """Return the board with other wait states, which RTL can have."""
+    if device != "rtl" or board.caches:
+        return []
+    others = (board.with_waits(*waits) for waits in _WAITS)
+    return [one for one in others if one.wait_states != board.wait_states]
 
 
 def _default(board: Platform) -> Path:
@@ -121,6 +139,8 @@ def _print(found: Calibration, path: Path) -> None:
         f"{len(found.left_out)} programs left out: mean error {found.mean_error:.2%}, worst "
         f"{found.worst_error:.2%} ({found.worst.name})"
     )
+    for memory, error in found.by_memory.items():
+        echo(f"  {memory}: worst {error:.2%}")
     echo(f"wrote {path}")
 
 

@@ -186,21 +186,11 @@ def check_core(
     for flash, ram in _WAITS:
         name = f"wait states {flash}, {ram}"
         report(name)
-        with _Bench(_with_waits(platform, flash, ram)) as bench:
+        with _Bench(platform.with_waits(flash, ram)) as bench:
             row = bench.check(name, kept[:_WITH_WAITS])
         yield row
         if row.difference:
             return
-
-
-def _with_waits(platform: Platform, flash: int, ram: int) -> Platform:
-    """Return a platform without caches whose memories have these wait states."""
-    waits = {"flash": flash, "ram": ram}
-    memory = (
-        msgspec.structs.replace(one, wait_states=waits.get(one.kind, 0), caches=())
-        for one in platform.memory
-    )
-    return msgspec.structs.replace(platform, memory=tuple(memory), caches=())
 
 
 class _Bench:

@@ -164,6 +164,19 @@ class Platform(
         named = self.named_memory
         return tuple(region for region in self.memory if region.name not in named)
 
+    def with_waits(self, flash: int, ram: int) -> Platform:
+        """Return the platform without caches, with these wait states of memory by its kind.
+
+        Args:
+            flash, ram: cycles beyond the first of each fetch, load and store.
+        """
+        waits = {"flash": flash, "ram": ram}
+        memory = (
+            msgspec.structs.replace(one, wait_states=waits.get(one.kind, 0), caches=())
+            for one in self.memory
+        )
+        return msgspec.structs.replace(self, memory=tuple(memory), caches=())
+
     def seen_by(self, core: str) -> Platform:
         """Return the platform as a core sees it: its own memory first, then all other.
 

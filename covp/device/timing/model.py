@@ -209,8 +209,8 @@ class TimingFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """The content of ``timing.yaml``: `TimingModel`, and per class of instructions `Rule`.
 
     ``name``: of the model; without it that of the core, of a file of another name this one.
-    ``error``: the largest known one, with ``memory``. Those that benchmarks/accuracy.py finds are
-    in ``accuracy.yaml`` beside the file.
+    ``error``: the largest known one, with ``memory``; ``errors``: those with other memories. Those
+    that benchmarks/accuracy.py finds are in ``accuracy.yaml`` beside the file.
     ``instructions``: the instruction set; None: all instructions take a cycle. ``slots``: unit to
     instructions that it takes in a cycle; others take any number. ``period``: unit to cycles.
     """
@@ -220,6 +220,7 @@ class TimingFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     assumes: str = ""
     error: float | None = None
     memory: str = ZERO_WAITS
+    errors: dict[str, float] = {}
     instructions: str | None = None
     cycles: dict[str, Cycles] = {}
     latency: dict[str, Cycles] = {}
@@ -425,7 +426,7 @@ def make_model(name: str, model: TimingFile, where: str = "") -> TimingModel:
         name=name,
         source=model.source,
         assumes=model.assumes,
-        errors={} if model.error is None else {model.memory: model.error},
+        errors=model.errors | ({} if model.error is None else {model.memory: model.error}),
         instructions=known,
         rules=rules,
         width=model.width,

@@ -539,7 +539,8 @@ static int32_t pipeline_lead(Pipeline *p, const Timing *t, const Code *code, con
     }
     p->now = end + late;
     open_cycle(p);
-    fetch_from(p, t, to->address, fetch);
+    p->freed_until = to->address & ~3u;
+    if (t->fetch_bytes) fetch_from(p, t, to->address, fetch);
     return late;
 }
 

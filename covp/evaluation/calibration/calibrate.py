@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import functools
+import itertools
 import math
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 import yaml
 
 from covp.base.cache import write_atomically
+from covp.base.temporary import temporary_folder
+from covp.chip.cores import timing_files
 from covp.chip.platform_file import Platform
 from covp.device.base import LowLevelDevice
 from covp.device.machine.native_caches import uncached_waits
@@ -21,12 +23,19 @@ from covp.device.timing.model import TimingFile, instruction_sets, load_file
 from covp.errors import UsageError
 from covp.evaluation.calibration.costs import Costs, PreparedProgram, classifier
 from covp.evaluation.calibration.fit import fit
-from covp.evaluation.calibration.measure import Measured, MeasuredPrograms, measure, no_counter
+from covp.evaluation.calibration.measure import (
+    Measured,
+    MeasuredPrograms,
+    measure,
+    no_counter,
+    simulate,
+)
 from covp.evaluation.calibration.programs import (
     ROUNDS,
     LoopProgram,
     hazard_programs,
     random_program,
+    without_divisions,
 )
 
 GENERIC = {"riscv": "rv32", "arm": "m4"}
@@ -68,6 +77,8 @@ class Calibration:
         rejected: hazards that the core has no instructions for.
         hazards, fitted: programs that the model was fitted to: hazards, random ones.
         left_out: random programs that the model knows nothing of.
+        by_memory: the largest relative error over these with other memories, in the words of
+            `Platform.wait_states`.
     """
 
     model: TimingFile
@@ -77,6 +88,7 @@ class Calibration:
     hazards: tuple[CalibrationRow, ...]
     fitted: tuple[CalibrationRow, ...]
     left_out: tuple[CalibrationRow, ...]
+    by_memory: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def mean_error(self) -> float:
@@ -95,9 +107,13 @@ class Calibration:
 
     def write(self, path: Path) -> None:
         """Write the model as a YAML file, whole or not at all. Raises OSError."""
-        content = msgspec.to_builtins(self.model)
-        text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=_WIDTH)
-        write_atomically(path, text.encode())
+        _write(self.model, path)
+
+
+def _write(model: TimingFile, path: Path) -> None:
+    content = msgspec.to_builtins(model)
+    text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=_WIDTH)
+    write_atomically(path, text.encode())
 
 
 def calibrate(
@@ -107,6 +123,7 @@ def calibrate(
     programs: int = 24,
     seed: int = 0,
     report: Callable[[str], None] = lambda text: None,
+    others: Sequence[tuple[Platform, LowLevelDevice]] = (),
 ) -> Calibration:
     """Fit a timing model to a device.
 
@@ -114,33 +131,61 @@ def calibrate(
         platform: its core and memory map.
         device: measures cycles: RTL, or a board with a cycle counter.
         start: name of a model whose structure and figures are where the search begins; None: that
-            of the platform's core.
+            of the platform's core, and all others of its instruction set.
         programs: random programs that the model is fitted to; as many others are left out.
         seed: of the random programs.
         report: is called with a line for each step.
+        others: the platform with other wait states, and devices with these.
 
     Raises:
         UsageError: the device does not measure cycles.
         PlatformError: there is no such model, or it is of another instruction set.
         DeviceError: the way to the device failed, or a program did.
     """
-    name, first = first_model(platform, start)
-    found = measure(platform, device, _programs(platform, programs, seed), report)
-    known = found.programs[: len(found.programs) - programs]
-    waits = uncached_waits(platform)
-    result = fit(known, first, waits, report)
-    timed = functools.partial(_rows, model=result.model, platform=platform)
-    rows, left_out = timed(known), timed(found.programs[len(known) :])
+    names = [start] if start else _starts(platform)
+    models = {name: first_model(platform, name)[1] for name in names}
+    known, unknown = _programs(platform, programs, seed)
+    written, less = [*known, *unknown], [*map(without_divisions, known), *unknown]
+    found = measure(platform, device, written, report)
+    count = len(found.programs) - programs
+    more = [(one, measure(one, where, less, report)) for one, where in others]
+    result = fit(
+        found.programs[:count],
+        list(models.values()),
+        uncached_waits(platform),
+        [(uncached_waits(one), measured.programs[:count]) for one, measured in more],
+        report,
+    )
+    report("simulating what was left out")
+    model = result.model
+    rows = _rows(found.programs[:count], model, platform)
+    is_random = [one.program.is_random for one in found.programs[:count]]
     calibration = Calibration(
-        result.model,
-        name,
-        tuple(sorted(set(_figures(first)) - result.known)),
+        model,
+        next(name for name, start in models.items() if start is result.start),
+        tuple(sorted(set(_figures(result.start)) - result.known)),
         found.rejected,
-        tuple(row for row, one in zip(rows, known, strict=True) if not one.program.is_random),
-        tuple(row for row, one in zip(rows, known, strict=True) if one.program.is_random),
-        left_out,
+        tuple(itertools.compress(rows, (not one for one in is_random))),
+        tuple(itertools.compress(rows, is_random)),
+        _simulated(found, written, model, platform, programs),
+        {
+            one.wait_states: _worst(_simulated(measured, less, model, one, programs))
+            for one, measured in more
+        },
     )
     return _label(calibration, found, platform.wait_states)
+
+
+def _worst(rows: Sequence[CalibrationRow]) -> float:
+    return max(abs(row.error) for row in rows)
+
+
+def _starts(platform: Platform) -> list[str]:
+    """Return the names of the models that a search may begin with, that of the core first."""
+    sets = instruction_sets(platform.core)
+    own = platform.core.timing or GENERIC[platform.core.architecture]
+    alike = (name for name in timing_files() if load_file(name).instructions in sets)
+    return list(dict.fromkeys([own, *alike]))
 
 
 def first_model(platform: Platform, start: str | None) -> tuple[str, TimingFile]:
@@ -182,19 +227,41 @@ def _without_floats(model: TimingFile) -> TimingFile:
     return msgspec.structs.replace(model, **kept)
 
 
-def _programs(platform: Platform, count: int, seed: int) -> list[LoopProgram]:
+def _programs(
+    platform: Platform, count: int, seed: int
+) -> tuple[list[LoopProgram], list[LoopProgram]]:
+    """Return programs for the fit, and as many random ones again that are left out."""
     source = random.Random(seed)
-    return [
-        *hazard_programs(platform.core),
-        *(random_program(platform.core, source, f"random {n}") for n in range(2 * count)),
-    ]
+    names = (f"random {n}" for n in range(2 * count))
+    mixes = [random_program(platform.core, source, name) for name in names]
+    return [*hazard_programs(platform.core), *mixes[:count]], mixes[count:]
+
+
+def _simulated(
+    found: MeasuredPrograms,
+    written: Sequence[LoopProgram],
+    model: TimingFile,
+    platform: Platform,
+    count: int,
+) -> tuple[CalibrationRow, ...]:
+    """Return the last programs beside what the virtual device says of them with a model."""
+    with temporary_folder("calibrate") as folder:
+        path = Path(folder) / "model.yaml"
+        _write(model, path)
+        timed = msgspec.structs.replace(platform, timing=str(path))
+        cycles = simulate(timed, written, count)
+    return tuple(
+        CalibrationRow(one.program.name, one.program.is_skewed, one.cycles / ROUNDS, ours / ROUNDS)
+        for one, ours in zip(found.programs[-count:], cycles, strict=True)
+    )
 
 
 def _rows(
     programs: Sequence[Measured], model: TimingFile, platform: Platform
 ) -> tuple[CalibrationRow, ...]:
     name_of = classifier(model)
-    costs = Costs([PreparedProgram.of(one, name_of) for one in programs], uncached_waits(platform))
+    waits = uncached_waits(platform)
+    costs = Costs([PreparedProgram.of(one, name_of, waits) for one in programs])
     return tuple(
         CalibrationRow(
             one.program.name, one.program.is_skewed, one.cycles / ROUNDS, float(cycles) / ROUNDS
@@ -217,9 +284,19 @@ def _label(found: Calibration, measured: MeasuredPrograms, memory: str) -> Calib
         f"covp calibrate, fitted to the {by}{where}: {len(found.hazards)} hazards and "
         f"{len(found.fitted)} random programs; error: {len(found.left_out)} others"
     )
-    error = max(_STEP, math.ceil(found.worst_error / _STEP) * _STEP)
     assumes = f"{', '.join(found.kept)} as in {found.start}" if found.kept else ""
     model = msgspec.structs.replace(
-        found.model, name="", source=text, assumes=assumes, error=round(error, 6), memory=memory
+        found.model,
+        name="",
+        source=text,
+        assumes=assumes,
+        error=_stated(found.worst_error),
+        memory=memory,
+        errors={where: _stated(error) for where, error in found.by_memory.items()},
     )
     return replace(found, model=model)
+
+
+def _stated(error: float) -> float:
+    """Return an error, rounded up."""
+    return round(max(_STEP, math.ceil(error / _STEP) * _STEP), 6)

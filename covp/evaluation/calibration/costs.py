@@ -63,21 +63,32 @@ class PreparedProgram:
         measured: cycles.
         blocks: of many rounds without those of few.
         operands: (class, first, second) to how often; see `OperandRuns`.
+        waits: wait states of the memory that it was measured with.
     """
 
     is_random: bool
     measured: int
     blocks: tuple[MeasuredBlock, ...]
     operands: Mapping[tuple[str, int, int], int]
+    waits: tuple[RegionWaits, ...] = ()
 
     @classmethod
-    def of(cls, one: Measured, name_of: Callable[[CodeItem], str]) -> PreparedProgram:
-        """Return what is left of two traces; `name_of` comes from `classifier`."""
+    def of(
+        cls, one: Measured, name_of: Callable[[CodeItem], str], waits: Sequence[RegionWaits] = ()
+    ) -> PreparedProgram:
+        """Return what is left of two traces.
+
+        Args:
+            one: with the traces.
+            name_of: comes from `classifier`.
+            waits: wait states of the memory.
+        """
         return cls(
             one.program.is_random,
             one.cycles,
             tuple(_blocks(one, name_of)),
             _operands(one),
+            tuple(waits),
         )
 
     @property
@@ -105,20 +116,19 @@ class Timed:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """Some of the blocks, for the native side: their places, themselves, their weights."""
+    """Some of the blocks of one memory, for the native side.
 
+    Attributes:
+        waits: of the memory.
+        places: among all blocks.
+        native: themselves.
+        weights: of their times.
+    """
+
+    waits: tuple[RegionWaits, ...]
     places: NDArray[np.int64]
     native: ctypes.Array[PlacedBlock]
     weights: Array
-
-
-def _chosen(blocks: Sequence[MeasuredBlock], places: Iterable[int]) -> _Chosen:
-    numbers = list(places)
-    return _Chosen(
-        np.array(numbers, np.int64),
-        (PlacedBlock * len(numbers))(*(blocks[n].native_block for n in numbers)),
-        np.array([blocks[n].weights for n in numbers]).reshape(-1, _TIMES),
-    )
 
 
 class Costs:
@@ -126,22 +136,19 @@ class Costs:
 
     Args:
         programs: any.
-        waits: wait states of the memory.
 
     Attributes:
         measured: cycles of each program.
         weights: of a program's error in cycles, in the loss.
     """
 
-    def __init__(
-        self, programs: Sequence[PreparedProgram], waits: Sequence[RegionWaits] = ()
-    ) -> None:
-        self.programs, self.waits = tuple(programs), tuple(waits)
+    def __init__(self, programs: Sequence[PreparedProgram]) -> None:
+        self.programs = tuple(programs)
         self.measured = np.array([one.measured for one in programs], float)
         self._blocks = [block for one in programs for block in one.blocks]
         self._owners = [n for n, one in enumerate(programs) for _ in one.blocks]
-        self._all = _chosen(self._blocks, range(len(self._blocks)))
-        self._chosen: dict[Classes, _Chosen] = {}
+        self._all = self._of_memories(range(len(self._blocks)))
+        self._chosen: dict[Classes, list[_Chosen]] = {}
         self._by_operands: dict[bytes, Array] = {}
         is_random = np.array([one.is_random for one in programs])
         share = np.where(is_random, 1 / max(1, is_random.sum()), 1 / max(1, (~is_random).sum()))
@@ -149,8 +156,7 @@ class Costs:
 
     def time(self, model: TimingFile) -> Timed:
         """Return the times of the programs by a model."""
-        pipeline = Pipeline(make_model("candidate", model), self.waits)
-        return self._time(model, pipeline, self._spent(pipeline, self._all))
+        return self._time(model, self._spend(model, self._all, np.zeros(len(self._blocks))))
 
     def change(self, before: Timed, model: TimingFile, classes: Classes | None) -> Timed:
         """Return the times by a model that is like the one of ``before``.
@@ -164,35 +170,51 @@ class Costs:
         """
         if classes is None:
             return self.time(model)
-        pipeline = Pipeline(make_model("candidate", model), self.waits)
-        chosen, spent = self._with(classes), before.spent.copy()
-        spent[chosen.places] = self._spent(pipeline, chosen)
-        return self._time(model, pipeline, spent)
+        return self._time(model, self._spend(model, self._with(classes), before.spent.copy()))
 
-    def _with(self, classes: Classes) -> _Chosen:
+    def _of_memories(self, places: Iterable[int]) -> list[_Chosen]:
+        """Return blocks by the memory that their programs were measured with."""
+        found: dict[tuple[RegionWaits, ...], list[int]] = {}
+        for n in places:
+            found.setdefault(self.programs[self._owners[n]].waits, []).append(n)
+        blocks = self._blocks
+        return [
+            _Chosen(
+                waits,
+                np.array(numbers, np.int64),
+                (PlacedBlock * len(numbers))(*(blocks[n].native_block for n in numbers)),
+                np.array([blocks[n].weights for n in numbers]).reshape(-1, _TIMES),
+            )
+            for waits, numbers in found.items()
+        ]
+
+    def _with(self, classes: Classes) -> list[_Chosen]:
         """Return the blocks with instructions of some classes."""
         if classes not in self._chosen:
-            places = [n for n, block in enumerate(self._blocks) if block.classes & classes]
-            self._chosen[classes] = _chosen(self._blocks, places)
+            places = (n for n, block in enumerate(self._blocks) if block.classes & classes)
+            self._chosen[classes] = self._of_memories(places)
         return self._chosen[classes]
 
-    def _spent(self, pipeline: Pipeline, chosen: _Chosen) -> Array:
-        """Return the cycles of blocks."""
-        if not chosen.places.size:
-            return np.zeros(0)
-        times = np.frombuffer(bytes(pipeline.times(chosen.native)), np.uint32)
-        totals: Array = times.reshape(len(chosen.places), _TIMES, -1).sum(2, float)
-        spent: Array = (totals * chosen.weights).sum(1)
+    @staticmethod
+    def _spend(model: TimingFile, chosen: Sequence[_Chosen], spent: Array) -> Array:
+        """Put the cycles of some blocks into those of all."""
+        made = make_model("candidate", model)
+        for one in chosen:
+            pipeline = Pipeline(made, one.waits)
+            times = np.frombuffer(bytes(pipeline.times(one.native)), np.uint32)
+            totals: Array = times.reshape(len(one.places), _TIMES, -1).sum(2, float)
+            spent[one.places] = (totals * one.weights).sum(1)
         return spent
 
-    def _time(self, model: TimingFile, pipeline: Pipeline, spent: Array) -> Timed:
+    def _time(self, model: TimingFile, spent: Array) -> Timed:
         total: Array = np.bincount(self._owners, spent, len(self.programs)).astype(float)
-        total += self._of_operands(model, pipeline)
+        total += self._of_operands(model)
         return Timed(model, spent, total, float(self.weights @ np.abs(total - self.measured)))
 
-    def _of_operands(self, model: TimingFile, pipeline: Pipeline) -> Array:
+    def _of_operands(self, model: TimingFile) -> Array:
         key = msgspec.json.encode(model.operands)
         if key not in self._by_operands:
+            pipeline = Pipeline(make_model("candidate", model))
             each = (
                 sum(n * pipeline.operand_cycles(*which) for which, n in one.operands.items())
                 for one in self.programs

@@ -49,6 +49,7 @@ class Calibrated(
         kept: classes of instructions that no program executed: their figures are those of the start
         rejected: hazards that were not measured: the core does not have the instructions
         error: of the random programs that were left out
+        by_memory: the worst one of these with other wait states, by the words for them
         hazards: programs with one hazard each, to which the model was fitted
         fitted: random programs to which the model was fitted
         left_out: random programs to which it was not
@@ -62,6 +63,7 @@ class Calibrated(
     kept: tuple[str, ...]
     rejected: tuple[str, ...]
     error: ErrorRecord
+    by_memory: dict[str, Ratio]
     hazards: list[ProgramRecord]
     fitted: list[ProgramRecord]
     left_out: list[ProgramRecord]
@@ -78,6 +80,7 @@ class Calibrated(
             kept=found.kept,
             rejected=found.rejected,
             error=ErrorRecord(mean=found.mean_error, worst=found.worst_error),
+            by_memory=dict(found.by_memory),
             hazards=_records(found.hazards),
             fitted=_records(found.fitted),
             left_out=_records(found.left_out),

@@ -3,18 +3,21 @@
 Hazards teach one class of instructions after the other: a program that has one unknown class
 determines the numbers of that class. Structures that the first programs cannot tell apart, such as
 ways to fetch, are kept side by side until others do. At last random programs are added, and
-every number is looked at again.
+every number is looked at again. How the core fetches ahead and waits for data shows with wait
+states alone: that is found last.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import msgspec
 
 from covp.device.timing.instructions import load_instructions
-from covp.device.timing.model import Fetch, OperandCycles, TimingFile
+from covp.device.timing.model import DataWait, Fetch, OperandCycles, TimingFile
 from covp.device.timing.native import RegionWaits
 from covp.evaluation.calibration.costs import Classes, Costs, PreparedProgram, Timed, classifier
 from covp.evaluation.calibration.descent import LEAST_GAIN, descend, revert_needless
@@ -23,6 +26,10 @@ from covp.evaluation.calibration.measure import Measured
 
 _KEPT = 3
 """Structures that are kept side by side."""
+_EXACT = 1e-4
+"""Loss of a model beside which no other start can find a better one worth its time."""
+_MOST_REQUESTS = 8
+"""Cycles before its time in which a core without a fetch ahead may request a word."""
 _LATER = ("misaligned", "after_store")
 """Numbers of the whole model that the first programs do not show."""
 _FLAGS = ("pipelined_accesses", "overwrites_wait")
@@ -47,42 +54,71 @@ class Fit:
 
     Attributes:
         model: the content of its file.
+        start: the model that the search for it began with.
         known: classes of instructions that the programs executed.
     """
 
     model: TimingFile
+    start: TimingFile
     known: Classes
 
 
 def fit(
     programs: Sequence[Measured],
-    start: TimingFile,
+    starts: Sequence[TimingFile],
     waits: Sequence[RegionWaits] = (),
+    others: Sequence[tuple[Sequence[RegionWaits], Sequence[Measured]]] = (),
     report: Report = lambda text: None,
 ) -> Fit:
     """Return the model that comes nearest to what was measured.
 
     Args:
         programs: as measured.
-        start: figures of instructions that no program executes stay as they are here.
+        starts: models of one instruction set; figures of instructions that no program executes
+            stay as they are in that which the best one began with.
         waits: wait states of the memory.
+        others: wait states of other memories, and the programs as measured with them.
         report: is called with a line for each step.
     """
-    name_of = classifier(start)
-    search = _Search([PreparedProgram.of(one, name_of) for one in programs], start, waits, report)
-    return Fit(search.run(), search.known)
+    name_of = classifier(starts[0])
+    prepared = [PreparedProgram.of(one, name_of, waits) for one in programs]
+    more = [PreparedProgram.of(one, name_of, there) for there, found in others for one in found]
+    divisions = {
+        kind.name
+        for kind in load_instructions(starts[0].instructions or "").classes
+        if kind.operands == "division"
+    }
+    more = [one for one in more if not divisions & one.classes]  # see `without_divisions`
+    known = frozenset[str]().union(*(one.classes for one in prepared))
+    found = []
+    for number, start in enumerate(starts):
+        if len(starts) > 1:
+            report(f"start {number + 1} of {len(starts)}")
+        found.append((start, _Search(prepared, known, start, report).run()))
+        if found[-1][1].loss < _EXACT:
+            break
+    found.sort(key=lambda pair: pair[1].loss)
+    if more:
+        report("fitting wait states")
+        costs = Costs([*prepared, *more])
+        found = [
+            (start, _Search(costs.programs, known, start, report).adapt(timed.model, costs))
+            for start, timed in found[:_KEPT]
+        ]
+    start, best = min(found, key=lambda pair: pair[1].loss)
+    return Fit(best.model, start, known)
 
 
 class _Search:
     def __init__(
         self,
         programs: Sequence[PreparedProgram],
+        known: Classes,
         start: TimingFile,
-        waits: Sequence[RegionWaits],
         report: Report,
     ) -> None:
-        self._programs, self._start, self._waits, self._report = programs, start, waits, report
-        self.known = frozenset[str]().union(*(one.classes for one in programs))
+        self._programs, self._start, self._report = programs, start, report
+        self.known = known
         self._set = load_instructions(start.instructions or "")
         self._knobs = all_knobs(self._set, self.known)
         self._jumps = sorted(
@@ -94,17 +130,50 @@ class _Search:
     def _cause(self, name: str) -> str:
         return next(kind.cause for kind in self._set.classes if kind.name == name)
 
-    def run(self) -> TimingFile:
+    def run(self) -> Timed:
         """Return the best model."""
         models = list(self._structures())
         for learned, added in self._stages():
             self._report(f"fitting {', '.join(sorted(added))}")
             models = self._learn(models, learned, added)
         self._report("fitting random programs")
-        costs = Costs(self._programs, self._waits)
+        costs = Costs(self._programs)
         found = [descend(costs, costs.time(model), self._knobs) for model in models[:2]]
         best = self._polish(costs, min(found, key=lambda timed: timed.loss))
-        return revert_needless(costs, self._start, best, self._knobs).model
+        return revert_needless(costs, self._start, best, self._knobs)
+
+    def adapt(self, model: TimingFile, costs: Costs) -> Timed:
+        """Return the best model that is like one of ideal memory but for what wait states show.
+
+        Args:
+            model: without wait states.
+            costs: of programs with them.
+        """
+        best = costs.time(model)
+        while best.loss > _EXACT:
+            found = min(map(costs.time, self._with_memory(best.model)), key=lambda one: one.loss)
+            found = self._polish(costs, descend(costs, found, self._knobs))
+            if found.loss >= best.loss - LEAST_GAIN:
+                break
+            best = found
+        return best
+
+    def _with_memory(self, model: TimingFile) -> Iterator[TimingFile]:
+        """Yield the model with each way to fetch, to wait for data, and to decode jumps."""
+        flags = ("keeps", "commits", "pairs", "lingers")
+        ways: list[tuple[Fetch | None, int]] = [(model.fetch, model.requests)]
+        ways += [(None, requests) for requests in range(_MOST_REQUESTS)]
+        for kind in (*(Fetch(4, ahead) for ahead in (2, 3, 4, 5)), Fetch(8, 2), Fetch(16, 2)):
+            for chosen in itertools.product((False, True), repeat=len(flags)):
+                choice = dict(zip(flags, chosen, strict=True))
+                ways.append((msgspec.structs.replace(kind, **choice), 0))
+        for fetch, requests in dict.fromkeys(ways):
+            yield from (
+                msgspec.structs.replace(model, fetch=fetch, requests=requests, data_wait=wait)
+                for wait in get_args(DataWait)
+            )
+        for names in ((), tuple(self._always), tuple(self._jumps)):
+            yield msgspec.structs.replace(model, decoded=names)
 
     def _polish(self, costs: Costs, best: Timed) -> Timed:
         """Return the model with the properties that improve it now that all programs are known."""
@@ -130,7 +199,7 @@ class _Search:
     ) -> list[TimingFile]:
         """Return the best models with the numbers of some more classes."""
         chosen = [one for one in self._programs if not one.is_random and one.classes <= learned]
-        costs = Costs(chosen, self._waits)
+        costs = Costs(chosen)
         knobs = [one for one in self._knobs if one.name in added]
         knobs += [one for one in EVERYWHERE if added == learned or one.key in _LATER]
         found: list[Timed] = []

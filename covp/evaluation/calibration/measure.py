@@ -212,3 +212,20 @@ def record(platform: Platform, image: Image, entries: Entries) -> tuple[Trace, T
         few = device.counts.trace()
         device.execute(entries.long, entries.end)
         return few, device.counts.trace().since(few)
+
+
+def simulate(platform: Platform, programs: Sequence[LoopProgram], count: int) -> list[int]:
+    """Return the cycles of the last programs on the virtual device, as `Measured.cycles`.
+
+    Args:
+        platform: with the timing model.
+        programs: as they were measured: what some compute depends on their addresses.
+        count: of the last ones.
+    """
+    image = link(platform, programs)
+    with VirtualDevice(platform) as device:
+        image.load(device)
+        return [
+            _cycles(platform, device, entries, program.name)
+            for program, entries in zip(programs[-count:], image.entries[-count:], strict=True)
+        ]

@@ -7,7 +7,7 @@ share and a first pass through cold caches are in neither.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from covp.chip.cores import Core
 from covp.evaluation.calibration import riscv, thumb
@@ -17,6 +17,7 @@ ROUNDS = LONG - SHORT
 """Rounds of the loop that a program's cost stands for."""
 DATA_BYTES = 96
 """Bytes that a program reads and writes."""
+_DIVISIONS = ("div", "rem", "sdiv", "udiv")
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,17 @@ def random_program(core: Core, source: random.Random, name: str = "random") -> L
         for _ in range(source.randint(50, 90))
     ]
     return LoopProgram(name, tuple(lines), language.RANDOM_VALUES, is_random=True)
+
+
+def without_divisions(program: LoopProgram) -> LoopProgram:
+    """Return a random program without divisions; a hazard as it is.
+
+    What comes after a division is fetched meanwhile, as long as that takes with its operands.
+    """
+    if not program.is_random:
+        return program
+    body = (line for line in program.body if not line.startswith(_DIVISIONS))
+    return replace(program, body=tuple(body))
 
 
 def assembly(core: Core, program: LoopProgram, data: int, suffix: str = "") -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import ExitStack
 from typing import Any
 
 import msgspec
@@ -71,7 +72,7 @@ RISCV = {
 def test_a_core_that_is_unlike_the_start():
     truth = msgspec.convert({"source": "planted", "instructions": "rv32", **RISCV}, TimingFile)
     programs = measured("riscv32", truth, 6)
-    found = fit(programs[:-LEFT_OUT], load_file("rv32")).model
+    found = fit(programs[:-LEFT_OUT], [load_file("rv32")]).model
     assert errors(programs[-LEFT_OUT:], found).max() == 0
     for key in ("cycles", "latency", "taken", "operands"):
         ours = {name: value for name, value in getattr(found, key).items() if name != "fdiv"}
@@ -102,7 +103,7 @@ M4 = {
 def test_cores_that_are_known(platform, core, changes, start):
     truth = msgspec.structs.replace(load_file(core), **changes)
     programs = measured(platform, truth, 16)
-    found = fit(programs[:-LEFT_OUT], load_file(start)).model
+    found = fit(programs[:-LEFT_OUT], [load_file(start)]).model
     assert errors(programs[-LEFT_OUT:], found).max() <= 0.005
 
 
@@ -116,3 +117,24 @@ def test_rtl_from_a_generic_start(core, worst):
     with RtlDevice(platform) as device:
         found = calibrate(platform, device, "rv32")
     assert found.worst_error <= worst, (found.mean_error, found.worst)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", ["ibex", "cv32e40p", "picorv32"])
+def test_rtl_with_wait_states_from_a_generic_start(core):
+    """Fetches, waits for data and jumps are found that the start knows nothing of."""
+    need_rtl(core)
+    platform = load_platform(core)
+    assert load_file("rv32").fetch is None
+    with ExitStack() as stack:
+        others = [
+            (one, stack.enter_context(RtlDevice(one)))
+            for one in (platform.with_waits(*waits) for waits in ((1, 0), (3, 0), (0, 1), (2, 2)))
+        ]
+        device = stack.enter_context(RtlDevice(platform))
+        found = calibrate(platform, device, "rv32", others=others)
+    assert found.worst_error <= 0.001
+    assert len(found.by_memory) == 4 and max(found.by_memory.values()) <= 0.005
+    assert found.model.fetch == load_file(core).fetch or core == "cv32e40p"  # which lingers
+    stated = make_model("found", found.model).errors
+    assert stated.keys() == {"zero wait states", *found.by_memory}
