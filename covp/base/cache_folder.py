@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 
 MADE = (
-    "core-costs", "images", "native", "objects", "rtl", "signatures", "source", "sources",
+    "core-costs", "cores", "images", "native", "objects", "rtl", "signatures", "source", "sources",
     "versions", "zig",
 )  # fmt: skip
 """Folders whose content is regenerated on demand."""

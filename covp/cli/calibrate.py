@@ -13,14 +13,16 @@ from covp.cli import options
 from covp.cli.output import echo, print_json, print_table, progress
 from covp.device.base import LowLevelDevice
 from covp.errors import UsageError
-from covp.evaluation.calibration.calibrate import Calibration, CalibrationRow, first_model
+from covp.evaluation.calibration.calibrate import (
+    FITTED_WAITS,
+    Calibration,
+    CalibrationRow,
+    first_model,
+)
 from covp.evaluation.calibration.calibrate import calibrate as fitted
 from covp.evaluation.calibration.document import Calibrated
 from covp.report.table import Table, Value, numbers, texts
 from covp.runtime.devices import open_device
-
-_WAITS = ((0, 0), (1, 0), (3, 0), (0, 1), (2, 2))
-"""Wait states of flash and RAM that a model is fitted to, beside those of the platform."""
 
 
 @click.command()
@@ -103,7 +105,7 @@ def _others(device: str, board: Platform) -> list[Platform]:
     """Return the board with other wait states, which RTL can have."""
     if device != "rtl" or board.caches:
         return []
-    others = (board.with_waits(*waits) for waits in _WAITS)
+    others = (board.with_waits(*waits) for waits in ((0, 0), *FITTED_WAITS))
     return [one for one in others if one.wait_states != board.wait_states]
 
 

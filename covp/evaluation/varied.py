@@ -1,8 +1,9 @@
 """`vary_design`: a platform and its accelerators with other values, by the names that sweeps use.
 
 `gemm.size` is a parameter of the accelerator instance gemm. Names that begin with `platform.`
-change the platform: `platform.clock_hz`, `platform.core`, `platform.timing`, and of a memory
-region such as flash `platform.flash.size` and `platform.flash.wait_states`, or one of
+change the platform: `platform.clock_hz`, `platform.core`, `platform.timing`; a parameter of the
+core's RTL, such as `platform.core.WRITEBACK_STAGE`; and of a memory region such as flash
+`platform.flash.size` and `platform.flash.wait_states`, or one of
 `platform.flash.wait_states.fetch` and `platform.flash.wait_states.data`. A cache
 has a size: `platform.icache.size`.
 """
@@ -21,6 +22,8 @@ from covp.chip.platform_file import Platform, Region, first_problem, load_platfo
 from covp.errors import PlatformError, UsageError, near_misses
 
 PLATFORM = "platform"
+CORE_PARAMETER = f"{PLATFORM}.core."
+"""What names of parameters of the core's RTL begin with."""
 _OWN = {"clock_hz": "clock_hz", "core": "core_name", "timing": "timing"}
 _OF_REGIONS = ("size", "wait_states", "wait_states.fetch", "wait_states.data")
 
@@ -43,9 +46,12 @@ def vary_design(
     """
     changed, units = load_platform(platform), find_backends(accelerators)
     own: dict[str, dict[str, Value]] = {}
+    of_core: dict[str, Value] = {}
     for name, value in values.items():
         owner, _, parameter = name.partition(".")
-        if owner == PLATFORM:
+        if name.startswith(CORE_PARAMETER):
+            of_core[name.removeprefix(CORE_PARAMETER)] = value
+        elif owner == PLATFORM:
             changed = _with(changed, name, parameter, value)
         elif owner in (unit.name for unit in units) and parameter:
             own.setdefault(owner, {})[parameter] = value
@@ -56,6 +62,10 @@ def vary_design(
                 f"no owner {owner!r} is here:",
                 hint=near_misses(owner, known),
             )
+    if of_core:
+        from covp.evaluation.core_variants import vary_core  # with the emulator and RTL
+
+        changed = vary_core(changed, of_core)
     return changed, [_change_unit(unit, own.get(unit.name, {})) for unit in units]
 
 

@@ -13,6 +13,8 @@ from covp.errors import PlatformError, near_misses
 
 ARCHITECTURES: dict[str, Architecture] = {one.name: one for one in (ARM, RISCV, X86)}
 _PROFILES = ("armv6-m", "armv7-m", "armv7e-m", "armv8-m.main", "rv32", "x86-64")
+_ALWAYS_THERE = ("zicsr", "zifencei", "zicntr")
+"""RISC-V extensions that programs may have said, and that change nothing."""
 _EXTENSIONS = {"arm": ("dsp", "fpu"), "riscv": tuple("imafc"), "x86": ("fpu",)}
 
 
@@ -34,13 +36,21 @@ class Isa:
 
     @classmethod
     def parse(cls, text: str) -> Isa:
-        """Return the instruction set of "rv32imc" or "armv7e-m+dsp+fpu".
+        """Return the instruction set of "rv32imc", "rv32imc_zicsr" or "armv7e-m+dsp+fpu".
 
         Raises:
-            PlatformError: there is no such profile or extension.
+            PlatformError: there is no such profile or extension, or the virtual device does not
+                execute it.
         """
         if text.startswith("rv32"):
-            architecture, profile, extensions = "riscv", "rv32", [*text[4:]]
+            letters, *names = text[4:].split("_")
+            architecture, profile, extensions = "riscv", "rv32", [*letters]
+            unknown = next((one for one in names if one not in _ALWAYS_THERE), None)
+            if unknown is not None:
+                raise PlatformError(
+                    f"isa: {text!r:.80}: no emulator here executes {unknown!r:.20}; leave "
+                    "it out, programs are compiled without it then, for the RTL too"
+                )
         else:
             profile, *extensions = text.split("+")
             architecture = "x86" if profile == "x86-64" else "arm"

@@ -113,7 +113,8 @@ class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
     Attributes:
         bytes: of one fetch, aligned to its size.
-        ahead: fetches that are requested or held before their instructions issue.
+        ahead: fetches that are requested or held before their instructions issue; an instruction
+            may lie in two.
         keeps: a fetch is held until its last bytes are decoded, not just its first.
         commits: a fetch that was requested is done, even if a jump comes before it.
         pairs: a short instruction in the second half of a fetch waits for the next fetch, unless it
@@ -123,7 +124,7 @@ class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """
 
     bytes: Literal[4, 8, 16]
-    ahead: Annotated[int, msgspec.Meta(ge=1, le=MAX_AHEAD)]
+    ahead: Annotated[int, msgspec.Meta(ge=2, le=MAX_AHEAD)]
     keeps: bool = False
     commits: bool = False
     pairs: bool = False

@@ -39,6 +39,8 @@ from covp.evaluation.calibration.programs import (
 )
 
 GENERIC = {"riscv": "rv32", "arm": "m4"}
+FITTED_WAITS = ((1, 0), (3, 0), (0, 1), (2, 2))
+"""Wait states of flash and RAM, beside none, that RTL is measured with."""
 _STEP = 0.001
 """Step to which the stated error is rounded up."""
 _WIDTH = 100

@@ -11,9 +11,11 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.parameters import Value
 from covp.accelerator.registry import find_backends
 from covp.chip.platform_file import Platform, load_platform
+from covp.device.rtl.cores import has_rtl
 from covp.device.timing.model import core_timing
 from covp.errors import CovpError, UsageError
-from covp.evaluation.varied import PLATFORM, vary_design
+from covp.evaluation.core_variants import check_parameters
+from covp.evaluation.varied import CORE_PARAMETER, PLATFORM, vary_design
 from covp.exploration.sweep.spec import Spec
 
 Setup = tuple[str, ...]
@@ -115,6 +117,8 @@ def _distinct(units: list[AcceleratorBackend]) -> list[AcceleratorBackend]:
 def _has(platform: Platform, parameter: str) -> bool:
     regions = (region.name for region in platform.memory)
     of_caches = (f"{cache.name}.size" for cache in platform.caches)
+    if f"{PLATFORM}.{parameter}".startswith(CORE_PARAMETER):
+        return has_rtl(platform.core)
     return parameter in (*_OF_ALL, *of_caches) or any(
         parameter.startswith(f"{name}.") for name in regions
     )
@@ -129,6 +133,11 @@ def _check(
     """Raise CovpError if an owner does not allow one of the values."""
     owner, _, parameter = name.partition(".")
     for value in values:
+        if name.startswith(CORE_PARAMETER):
+            for board in boards.values():
+                if _has(board, parameter):  # whether it runs shows with the other values
+                    check_parameters(board.core, {name.removeprefix(CORE_PARAMETER): value})
+            continue
         if owner == PLATFORM:
             for board in boards.values():
                 if _has(board, parameter):

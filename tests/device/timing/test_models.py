@@ -122,7 +122,9 @@ GOOD = "source: me\nassumes: nothing\ninstructions: rv32\n"
         (GOOD + "late: {lod: 1}\n", "late.lod: no such class.*load"),
         (GOOD + "decoded: [jmp]\n", "decoded.jmp: no such class"),
         (GOOD + "slots: {alu: 1}\n", "slots.alu: no such unit"),
-        (GOOD + "fetch: {bytes: 3, ahead: 1}\n", "fetch.bytes"),
+        (GOOD + "fetch: {bytes: 3, ahead: 2}\n", "fetch.bytes"),
+        # an instruction in two fetches would wait for ever
+        (GOOD + "fetch: {bytes: 4, ahead: 1}\n", "fetch.ahead"),
         ("source: me\nassumes: nothing\ninstructions: rv64\n", "instructions: 'rv64' is unknown"),
         ("assumes: nothing\n", "missing required field `source`"),
         ("source: [\n", "not valid YAML"),
