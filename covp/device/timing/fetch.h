@@ -4,7 +4,7 @@
 
 #include "model.h"
 
-enum { RING = 8, HOLDS = 4, LONG_AGO = -(1 << 20), NEVER = 1 << 20, JUMP_FETCH = -2 };
+enum { RING = 8, HOLDS = 4, LEFT = 6, LONG_AGO = -(1 << 20), NEVER = 1 << 20, JUMP_FETCH = -2 };
 
 /* Cycles in which no instruction goes on to the next stage. */
 typedef struct { int32_t from, until, why; } Hold;
@@ -34,6 +34,9 @@ typedef struct {
     int32_t fetch_accepted, fetch_answered; /* of the latest one */
     int32_t freed[RING];  /* when the bytes of a fetch left the buffer */
     uint32_t freed_until; /* address */
+    struct { int32_t at; uint32_t fetch; } left[LEFT]; /* when the latest instructions left the buffer; their last fetch */
+    uint32_t left_count;  /* of all since a jump */
+    uint32_t left_past;   /* address past the latest one */
     uint32_t crossing;    /* instructions in a row that cross words */
     int32_t jump_at;      /* cycle in which the latest instruction would request its target */
     Spent spent;
@@ -63,10 +66,50 @@ static inline void fetch_from(Pipeline *p, const Timing *t, uint32_t address, in
     p->fetch_accepted = at - 1;
     p->fetch_answered = at;
     for (int n = 0; n < RING; n++) p->freed[n] = LONG_AGO;
+    p->left_count = 0;
+}
+
+/* An instruction whose last bytes came with the fetch of an address leaves the buffer. */
+static inline void leave_buffer(Pipeline *p, const Timing *t, uint32_t past, int32_t at) {
+    if (!(t->flags & COUNTS_BUFFERED)) return;
+    p->left[p->left_count % LEFT].at = at;
+    p->left[p->left_count++ % LEFT].fetch = (past - 1) & ~(t->fetch_bytes - 1);
+    p->left_past = past;
+}
+
+/* Those after a jump never do, but for the first one after a branch. What is not known of them is long. */
+static void stay_in_buffer(Pipeline *p, const Timing *t) {
+    uint32_t bits = (uint32_t)(p->ends >> ENDS_NEXT_SHIFT);
+    bool is_short = bits && (bits & 3) != 3;
+    if (!(t->flags & COUNTS_BUFFERED) || !p->left_count) return;
+    int32_t at = p->left[(p->left_count - 1) % LEFT].at;
+    leave_buffer(p, t, p->left_past + (is_short ? 2 : 4), at + 1);
+    leave_buffer(p, t, p->left_past + (p->ends & ENDS_HALF_NEXT ? 2 : 4), NEVER);
+    leave_buffer(p, t, p->left_past + 4, NEVER);
+}
+
+/* The first cycle after a fetch was accepted in which no instruction waits in the buffer, or one and no fetch is
+ * under way. What comes and leaves in a cycle is counted in the next one.
+ */
+static int32_t request_by_count(const Pipeline *p, const Timing *t) {
+    uint32_t latest = p->fetch_at - t->fetch_bytes, known = p->left_count < LEFT ? p->left_count : LEFT;
+    int32_t least = p->fetch_accepted + 1, request = NEVER;
+    for (uint32_t n = 0; n < known + 2; n++) {
+        /* it changes with what leaves and with the answer alone */
+        int32_t at = n < known ? p->left[n].at + 1 : n == known ? p->fetch_answered + 1 : least;
+        if (at < least || at >= request) continue;
+        uint32_t waiting = 0;
+        bool answered = p->fetch_answered < at;
+        for (uint32_t k = 0; k < known; k++)
+            waiting += p->left[k].at >= at && (int32_t)(p->left[k].fetch - latest) < answered;
+        if (!waiting || (waiting == 1 && answered)) request = at;
+    }
+    return request;
 }
 
 /* When the next fetch is requested: when few enough wait for their instructions. */
 static inline int32_t fetch_request(const Pipeline *p, const Timing *t) {
+    if (t->flags & COUNTS_BUFFERED) return request_by_count(p, t);
     uint32_t oldest = p->fetch_at - fetches_ahead(t, p->fetch_at) * t->fetch_bytes;
     bool is_held = (int32_t)(oldest - p->freed_until) >= 0;
     int32_t freed = is_held ? NEVER : p->freed[oldest / t->fetch_bytes % RING];
@@ -89,6 +132,7 @@ static int32_t arrival(Pipeline *p, const Timing *t, uint32_t end) {
 /* Cycles that the fetch of a jump's target, requested in cycle `jump`, waits for those before it. */
 static uint32_t fetch_busy(Pipeline *p, const Timing *t, int32_t jump) {
     if (!t->fetch_bytes || p->fetch_answered == LONG_AGO) return 0;
+    stay_in_buffer(p, t);
     for (int n = 0; n < RING; n++) {
         int32_t request = fetch_request(p, t);
         int32_t accepted = request > p->fetch_answered ? request : p->fetch_answered;

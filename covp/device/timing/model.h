@@ -54,6 +54,7 @@ enum {
     DATA_STALLS = 64,       /* ... or the access itself; else only the use of the data */
     SHORT_PAIRS = 256,      /* only instructions of two bytes issue in the same cycle */
     MEMORIES_APART = 65536, /* ... of the same memory; else of any */
+    COUNTS_BUFFERED = 131072, /* fetches are requested by how many instructions wait in the buffer */
     ALIGNED_PARTS = 32768,  /* a misaligned access is made of aligned ones */
 };
 

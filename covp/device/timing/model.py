@@ -121,6 +121,8 @@ class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
             was jumped to.
         lingers: an instruction stays in the decoder until the next one comes; where it reads what
             it writes it waits there for its own result, and lets nothing in.
+        counts: a fetch is requested while no whole instruction waits for the decoder, or one and
+            no fetch is under way, however many fetches are ahead.
     """
 
     bytes: Literal[4, 8, 16]
@@ -129,6 +131,7 @@ class Fetch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     commits: bool = False
     pairs: bool = False
     lingers: bool = False
+    counts: bool = False
 
 
 @dataclass(frozen=True)

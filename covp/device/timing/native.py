@@ -27,7 +27,7 @@ _SECOND, _SOONER, _FORWARDS, _TAKES, _PASSES, _ON_FLOATS = 64, 128, 256, 512, 10
 _PIPELINED, _OVERWRITES, _BACKWARD, _LATER, _COMMITS = 1, 2, 4, 8, 16
 _KEEPS, _SHORT_PAIRS, _PAIRS, _LINGERS, _LATE_REDIRECTS = 128, 256, 512, 1024, 2048
 _STANDS_STILL, _STORES_PASS, _OLDER_RESULTS, _ALIGNED_PARTS = 4096, 8192, 16384, 32768
-_APART = 65536
+_APART, _COUNTS = 65536, 131072
 _DATA_WAIT = {"use": 0, "next": 32, "access": 64, "load": 32 | _STORES_PASS}
 _FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
 _NO_REGISTER = 64
@@ -305,6 +305,7 @@ class Pipeline:
             | model.short_pairs * _SHORT_PAIRS
             | bool(fetch and fetch.pairs) * _PAIRS
             | bool(fetch and fetch.lingers) * _LINGERS
+            | bool(fetch and fetch.counts) * _COUNTS
             | _DATA_WAIT[model.data_wait],
             width=model.width,
             slots=(u32 * MAX_UNITS)(*(model.slots or [model.width])),

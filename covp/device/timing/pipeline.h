@@ -197,6 +197,7 @@ static int32_t decoded(Pipeline *p, const Timing *t, uint32_t address, uint32_t 
         if (later && first + size < address + bytes) there = free_cycle(p, there, &why) + 1;
     }
     p->freed_until = first;
+    leave_buffer(p, t, address + bytes, there - 1);
     if (p->issued && at == p->now && there > at) at++;
     wait_for(p, &at, there, CAUSE_FETCH);
     return at;

@@ -167,6 +167,10 @@ class _Search:
             for chosen in itertools.product((False, True), repeat=len(flags)):
                 choice = dict(zip(flags, chosen, strict=True))
                 ways.append((msgspec.structs.replace(kind, **choice), 0))
+        counted = [
+            (fetch, 0) for fetch, _ in ways if fetch and (fetch.bytes, fetch.ahead) == (4, 2)
+        ]
+        ways += [(msgspec.structs.replace(fetch, counts=True), 0) for fetch, _ in counted]
         for fetch, requests in dict.fromkeys(ways):
             yield from (
                 msgspec.structs.replace(model, fetch=fetch, requests=requests, data_wait=wait)
