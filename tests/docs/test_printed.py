@@ -74,6 +74,7 @@ def test_the_page_of_all_tests_is_what_their_runs_gave() -> None:
 
 
 BY_HAND = {
+    "timing.md: benchmarks/calibrated",  # minutes on the RTL of eight cores
     "timing.md: benchmarks.rtl_cores",  # 6,000 programs on the RTL of four cores
     "accelerators.md: benchmarks/core_costs",  # thousands of ratios, by groups of platforms
     "all-tests.md: benchmarks/all_tests",  # which writes the page, see above

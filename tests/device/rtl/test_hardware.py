@@ -224,3 +224,14 @@ def test_a_longer_job_of_an_accelerator_moves_the_core_by_just_that(cv32e40p, wa
             jobs = profile.jobs["qconv2d"]
     assert jobs == 3
     assert [after - cycles[0] for after in cycles[1:]] == [3, 3000]
+
+
+@pytest.mark.parametrize("core", ["vexriscv-lite", "cv32e40p"])
+def test_one_of_two_is_closed_first(core):
+    """Verilator's scopes leave a context that the other one may have taken with it."""
+    need_rtl(core)
+    platform = load_platform(core)
+    with RtlDevice(platform) as first:
+        with RtlDevice(platform) as second:
+            cycles = run(second, " nop\n nop")[0].cycles
+        assert run(first, " nop\n nop")[0].cycles == cycles

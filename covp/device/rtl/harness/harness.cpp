@@ -20,6 +20,8 @@ class Harness {
 public:
     Harness() : core(&context), cfu(core), ports(core, memory, state) {}
     ~Harness() {
+        // scopes leave the thread's context: that may be of another harness, which is gone
+        Verilated::threadContextp(&context);
         wave.close();
         core.final();
     }
