@@ -75,7 +75,7 @@ def new(name: str, isa: str, bus: str, package: str | None, root: Path | None) -
 @click.argument("platform")
 @click.option(
     "--instructions",
-    type=click.IntRange(1, 10_000_000),
+    type=click.IntRange(1, 1_000_000),
     default=10_000,
     show_default=True,
     help="Random instructions, at least.",

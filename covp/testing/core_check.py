@@ -6,22 +6,19 @@ output, or a fault somewhere. Here the first instruction that does something els
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import msgspec
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
 
 from covp.base.document import Count, Instructions
 from covp.chip.platform_file import Platform
-from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.abilities import CountsByPhase
 from covp.device.rtl.device import RtlDevice
 from covp.device.virtual import VirtualDevice
 from covp.errors import DeviceFault, UsageError
+from covp.evaluation.calibration.measure import assemble
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.registers import Register, RegisterMap
 from covp.testing.core_programs import (
@@ -42,10 +39,11 @@ _TIMEOUT = 10.0
 """Seconds that a program may take: none takes 5,000 instructions."""
 _WAITS = ((1, 0), (0, 1), (3, 2))
 """Wait states of flash and RAM that random programs run with, too."""
+_LINKED = 100
+"""Programs in one image at most: many random ones take more flash than there is."""
 _WITH_WAITS = 25
 """Random programs that do."""
 _NEVER_STARTS = "; in the wrapper, look at boot_i, rst_ni, the ports of the fetch, retire_o"
-_SCRIPT = "ENTRY(start)\nSECTIONS {{ . = 0x{:x}; .text : {{ KEEP(*(.text*)) }} }}\n"
 
 
 class CoreCheck(msgspec.Struct, frozen=True):
@@ -240,10 +238,11 @@ class _Bench:
         return msgspec.structs.replace(found, difference=_difference(one, other, counts=True))
 
     def _check(self, name: str, programs: Sequence[CoreProgram], counts: bool) -> CoreCheck:
-        image = self._link(programs)
         executed, notes = 0, []
         for number, program in enumerate(programs):
-            one, other = self._both(image, number)
+            if number % _LINKED == 0:
+                image = self._link(programs[number : number + _LINKED])
+            one, other = self._both(image, number % _LINKED)
             executed += sum(one.instructions)
             difference = _difference(one, other, counts)
             is_unknown = program.elements[-1] in UNKNOWN and _may_be_unknown(other)
@@ -270,16 +269,8 @@ class _Bench:
         return self._run(self.virtual, image, number), self._run(self.rtl, image, number)
 
     def _link(self, programs: Sequence[CoreProgram]) -> _Image:
-        parts = [assembly(one, self.data, number) for number, one in enumerate(programs)]
-        text = "\n".join([".option norelax", ".text", ".global start", "start:", *parts, ""])
-        toolchain = get_toolchain("zig", self.platform.core)
-        base = self.platform.flash.start
-        objects = toolchain.compile([SourceText("core_check.S", text)])
-        elf = ELFFile(io.BytesIO(toolchain.link(objects, _SCRIPT.format(base)).read_bytes()))
-        code, table = elf.get_section_by_name(".text"), elf.get_section_by_name(".symtab")
-        assert code is not None and isinstance(table, SymbolTableSection)
-        labels = {symbol.name: int(symbol["st_value"]) for symbol in table.iter_symbols()}
-        image = _Image(base, bytes(code.data()), labels)
+        parts = (assembly(one, self.data, number) for number, one in enumerate(programs))
+        image = _Image(self.platform.flash.start, *assemble(self.platform, "\n".join(parts)))
         for device in (self.rtl, self.virtual):
             device.write(image.base, image.code)
         return image

@@ -52,6 +52,29 @@ class Image:
         device.write(self.base, self.code)
 
 
+def assemble(platform: Platform, text: str) -> tuple[bytes, dict[str, int]]:
+    """Return the code of assembly at the start of a platform's flash, and its labels.
+
+    Args:
+        platform: core and memory map.
+        text: with the label ``start``.
+
+    Raises:
+        ToolchainError: an instruction is rejected.
+        CapacityError: the flash is too small.
+    """
+    head = f"{_HEADS[platform.core.architecture]}\n.text\n.balign 16\n.global start\nstart:\n"
+    toolchain = get_toolchain("zig", platform.core)
+    objects = toolchain.compile([SourceText("programs.S", f"{head}{text}\n")])
+    linked = toolchain.link(objects, _SCRIPT.format(platform.flash.start))
+    elf = ELFFile(io.BytesIO(linked.read_bytes()))
+    code, table = elf.get_section_by_name(".text"), elf.get_section_by_name(".symtab")
+    assert code is not None and isinstance(table, SymbolTableSection)
+    _check_size(platform, len(code.data()))
+    labels = {symbol.name: int(symbol["st_value"]) & ~1 for symbol in table.iter_symbols()}
+    return bytes(code.data()), labels
+
+
 def link(platform: Platform, programs: Sequence[LoopProgram]) -> Image:
     """Return programs as code for the flash of a platform; their data follow the stack in its RAM.
 
@@ -63,22 +86,14 @@ def link(platform: Platform, programs: Sequence[LoopProgram]) -> Image:
         ToolchainError: an instruction is rejected.
         CapacityError: the flash is too small.
     """
-    base, data = platform.flash.start, platform.ram.start + platform.stack_bytes
-    parts = [_HEADS[platform.core.architecture], ".text", ".balign 16", ".global start"]
-    parts += ["start:"]
-    parts += [assembly(platform.core, one, data, f"_{n}") for n, one in enumerate(programs)]
-    toolchain = get_toolchain("zig", platform.core)
-    objects = toolchain.compile([SourceText("calibration.S", "\n".join(parts) + "\n")])
-    elf = ELFFile(io.BytesIO(toolchain.link(objects, _SCRIPT.format(base)).read_bytes()))
-    code, table = elf.get_section_by_name(".text"), elf.get_section_by_name(".symtab")
-    assert code is not None and isinstance(table, SymbolTableSection)
-    _check_size(platform, len(code.data()))
-    labels = {symbol.name: symbol["st_value"] & ~1 for symbol in table.iter_symbols()}
+    data = platform.ram.start + platform.stack_bytes
+    parts = [assembly(platform.core, one, data, f"_{n}") for n, one in enumerate(programs)]
+    code, labels = assemble(platform, "\n".join(parts))
     entries = (
         Entries(labels[f"start_{n}"], labels[f"long_{n}"], labels[f"end_{n}"])
         for n in range(len(programs))
     )
-    return Image(base, bytes(code.data()), tuple(entries))
+    return Image(platform.flash.start, code, tuple(entries))
 
 
 def _check_size(platform: Platform, size: int) -> None:
