@@ -36,7 +36,7 @@ typedef struct {
     uint32_t freed_until; /* address */
     struct { int32_t at; uint32_t fetch; } left[LEFT]; /* when the latest instructions left the buffer; their last fetch */
     uint32_t left_count;  /* of all since a jump */
-    uint32_t left_past;   /* address past the latest one */
+    uint32_t left_past;   /* address past the latest one; 0: what comes after a jump is there, too */
     uint32_t crossing;    /* instructions in a row that cross words */
     int32_t jump_at;      /* cycle in which the latest instruction would request its target */
     Spent spent;
@@ -66,7 +66,7 @@ static inline void fetch_from(Pipeline *p, const Timing *t, uint32_t address, in
     p->fetch_accepted = at - 1;
     p->fetch_answered = at;
     for (int n = 0; n < RING; n++) p->freed[n] = LONG_AGO;
-    p->left_count = 0;
+    p->left_count = p->left_past = 0;
 }
 
 /* An instruction whose last bytes came with the fetch of an address leaves the buffer. */
@@ -81,11 +81,11 @@ static inline void leave_buffer(Pipeline *p, const Timing *t, uint32_t past, int
 static void stay_in_buffer(Pipeline *p, const Timing *t) {
     uint32_t bits = (uint32_t)(p->ends >> ENDS_NEXT_SHIFT);
     bool is_short = bits && (bits & 3) != 3;
-    if (!(t->flags & COUNTS_BUFFERED) || !p->left_count) return;
-    int32_t at = p->left[(p->left_count - 1) % LEFT].at;
-    leave_buffer(p, t, p->left_past + (is_short ? 2 : 4), at + 1);
+    if (!(t->flags & COUNTS_BUFFERED) || !p->left_past) return;
+    leave_buffer(p, t, p->left_past + (is_short ? 2 : 4), p->issued_at);
     leave_buffer(p, t, p->left_past + (p->ends & ENDS_HALF_NEXT ? 2 : 4), NEVER);
     leave_buffer(p, t, p->left_past + 4, NEVER);
+    p->left_past = 0;
 }
 
 /* The first cycle after a fetch was accepted in which no instruction waits in the buffer, or one and no fetch is

@@ -282,6 +282,7 @@ def _label(found: Calibration, measured: MeasuredPrograms, memory: str) -> Calib
     source = measured.source
     by = {"rtl": f"RTL of {source.model}", "measured": source.model}[source.kind]
     where = f" with {source.assumes}" if source.assumes else ""
+    where += f" and {len(found.by_memory)} other kinds" if found.by_memory else ""
     text = (
         f"covp calibrate, fitted to the {by}{where}: {len(found.hazards)} hazards and "
         f"{len(found.fitted)} random programs; error: {len(found.left_out)} others"
