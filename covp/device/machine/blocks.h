@@ -233,7 +233,7 @@ static void decode(Machine *m, Block *b, Version *version) {
         if (is_special(m, p, end, i)) b->flags |= BLOCK_SPECIAL;
         b->after = i.is_custom ? (uint16_t)(b->after + 1) : 0;
         if (version->expected && !i.is_custom) {
-            Met expected = version->expected[b->instructions] = expected_at(m, b->address, b->instructions);
+            Met expected = version->expected[b->instructions] = expected_at(m, b->address, b->instructions, i.bits);
             for (uint32_t n = 0; n < expected.times; n++) set_met(m, &i, expected.met);
         }
         version->code[b->instructions++] = i;

@@ -131,8 +131,10 @@ typedef struct {
 /* A store of the instruction with this number of all that run. */
 typedef struct { uint64_t at; uint32_t address, size; } Stored;
 
-/* What an instruction of the block at an address meets, so often in a run; 0 times: nothing is known. */
-typedef struct { uint32_t block; uint16_t place; uint8_t met, times; } Learnt;
+/* What an instruction of the block at an address meets, so often in a run; 0 times: nothing is known. Another
+ * instruction may take its place.
+ */
+typedef struct { uint32_t block, bits; uint16_t place; uint8_t met, times; } Learnt;
 
 /* An edge that found no room in its version. */
 typedef struct { const Version *from; uint32_t to; uint64_t count; } FarEdge;

@@ -80,11 +80,11 @@ static Learnt *learnt_slot(Learnt *table, uint64_t room, uint32_t block, uint32_
     }
 }
 
-/* What an instruction of a block is expected to meet, and how often in a run. */
-static Met expected_at(const Machine *m, uint32_t block, uint32_t place) {
+/* What an instruction at a place of a block is expected to meet, and how often in a run. */
+static Met expected_at(const Machine *m, uint32_t block, uint32_t place, uint32_t bits) {
     if (!m->learnt_count) return (Met){0, 1};
     const Learnt *slot = learnt_slot(m->learnt, m->learnt_room, block, place);
-    return slot->times ? (Met){slot->met, slot->times} : (Met){0, 1};
+    return slot->times && slot->bits == bits ? (Met){slot->met, slot->times} : (Met){0, 1};
 }
 
 static bool grow_learnt(Machine *m) {
@@ -102,12 +102,12 @@ static bool grow_learnt(Machine *m) {
 }
 
 /* Expect from now on that an instruction meets what it did; `again`: it has in this run, already. */
-static void learn(Machine *m, uint32_t block, uint32_t place, uint8_t met, bool again) {
+static void learn(Machine *m, uint32_t block, uint32_t place, uint32_t bits, uint8_t met, bool again) {
     if (2 * m->learnt_count >= m->learnt_room && !grow_learnt(m)) return;
     Learnt *slot = learnt_slot(m->learnt, m->learnt_room, block, place);
     m->learnt_count += !slot->times;
     uint32_t times = again && slot->met == met ? slot->times + 1u : 1;
-    *slot = (Learnt){block, (uint16_t)place, met, (uint8_t)times};
+    *slot = (Learnt){block, bits, (uint16_t)place, met, (uint8_t)times};
 }
 
 #endif

@@ -194,11 +194,12 @@ static Instruction translated_instruction(const Emulator *e, const Machine *m) {
 /* The kind of an access, with what the slow path has to know of it; *table: where it looks for its page. */
 static uint32_t telling(const Emulator *e, const Machine *m, uint32_t kind, uint32_t place, uintptr_t *table) {
     bool is_wide = (kind & KIND_SIZE) == KIND_SIZE;
-    bool faults = kind & KIND_ALIGNMENT || must_align(m, translated_instruction(e, m));
+    Instruction i = translated_instruction(e, m);
+    bool faults = kind & KIND_ALIGNMENT || must_align(m, i);
     uint32_t core = (uint32_t)*table, block = number_at(translating.first + e->arguments);
     if (faults || times_misaligned(m))
         kind = (kind & ~(uint32_t)KIND_ALIGNMENT) | (is_wide ? KIND_WORDS : KIND_ALIGNMENT);
-    if (times_memories(m) && !m->counts_accesses) *table = table_of(m, core, expected_at(m, block, place).met);
+    if (times_memories(m) && !m->counts_accesses) *table = table_of(m, core, expected_at(m, block, place, i.bits).met);
     return kind | KIND_OWN | (faults ? KIND_FAULTS : 0) | core << KIND_TABLE_SHIFT | place << KIND_PLACE_SHIFT;
 }
 

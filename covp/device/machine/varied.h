@@ -199,8 +199,8 @@ static void time_first_run(Machine *m) {
 /* The first run of a block meets something. */
 static void teach(Machine *m, Block *b, uint32_t place, uint8_t met, bool again) {
     Instruction *i = &b->version->code[place];
-    learn(m, b->address, place, met, again);
-    Met expected = b->version->expected[place] = expected_at(m, b->address, place);
+    learn(m, b->address, place, i->bits, met, again);
+    Met expected = b->version->expected[place] = expected_at(m, b->address, place, i->bits);
     i->cycles = i->alignment = 0;
     for (uint32_t n = 0; n < expected.times; n++) set_met(m, i, met);
     m->is_learning = true;
