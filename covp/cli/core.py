@@ -32,7 +32,7 @@ def core() -> None:
 @core.command()
 @click.argument("name")
 @click.option("--isa", default="rv32imc", show_default=True, metavar="ISA")
-@click.option("--bus", type=click.Choice(BUSES), default="obi", show_default=True)
+@click.option("--bus", type=click.Choice([*BUSES]), default="obi", show_default=True)
 @click.option("--package", metavar="NAME", help="Python package with the Verilog sources.")
 @click.option(
     "--root",

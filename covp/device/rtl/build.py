@@ -136,13 +136,6 @@ _FORMATS = {
         ("-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=1", f"-I{_HARNESS / 'fst'}"),
     ),
 }
-_PORTS = {
-    "obi": "COVP_OBI",
-    "handshake": "COVP_HANDSHAKE",
-    "ahb": "COVP_AHB",
-    "axi4-lite": "COVP_AXI",
-}
-"""Verilog macros of the ports of each bus; see harness/covp_ports.svh."""
 _NO_WAVES = ("-DVM_TRACE=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=0", "-DCOVP_WAVE=0")
 
 
@@ -214,7 +207,7 @@ def _include(verilator: Verilator) -> list[Path]:
 
 
 def _options(rtl: RtlCore, sources: RtlSources) -> list[str]:
-    ports = [_PORTS.get(rtl.bus, "COVP_OWN_BUS"), *["COVP_CFU"] * rtl.custom_instructions]
+    ports = [BUSES.get(rtl.bus, "COVP_OWN_BUS"), *["COVP_CFU"] * rtl.custom_instructions]
     return [
         *("--cc", "-O3", "--no-timing", "--top-module", "covp_core", "--prefix", "Vcovp_core"),
         *("--x-assign", "fast", "--x-initial", "fast"),

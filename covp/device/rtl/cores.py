@@ -12,8 +12,13 @@ from covp.base.yaml_files import read_yaml
 from covp.chip.cores import Core, all_cores, find_core
 from covp.errors import PlatformError, near_misses
 
-BUSES = ("obi", "handshake", "ahb", "axi4-lite")
-"""Kinds of buses that a core's ports may have."""
+BUSES = {
+    "obi": "COVP_OBI",
+    "handshake": "COVP_HANDSHAKE",
+    "ahb": "COVP_AHB",
+    "axi4-lite": "COVP_AXI",
+}
+"""Kinds of buses that a core's ports may have, and the Verilog macros of harness/covp_ports.svh."""
 _MERGED = ("parameters", "csrs")
 _OWN_FILES = ("sources", "include", "patches", "filelist", "bus")
 """Keys with names that are of the folder where they begin with "./"."""

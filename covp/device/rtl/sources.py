@@ -15,7 +15,7 @@ from pathlib import Path
 
 from covp.base.dependencies import get_extra
 from covp.chip.cores import Core
-from covp.device.rtl.cores import RtlCore
+from covp.device.rtl.cores import RtlCore, rtl_packages
 from covp.errors import PlatformError, ToolchainError
 
 _GET = get_extra("rtl")
@@ -113,8 +113,8 @@ def find_package(package: str) -> Path:
     name = package.replace("-", "_")
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        known = _GET if name.startswith("pythondata_cpu_") else f"pip install {package}"
-        raise ToolchainError(f"device rtl: the package {package} is missing: {known}")
+        get = _GET if package in rtl_packages() else f"pip install {package}"
+        raise ToolchainError(f"device rtl: the package {package} is missing: {get}")
     place = Path(spec.origin).parent
     return next((place / n for n in ("system_verilog", "verilog") if (place / n).is_dir()), place)
 

@@ -14,7 +14,7 @@ from covp.chip.platform_file import Platform, load_platform
 from covp.device.rtl import build
 from covp.device.rtl.cores import rtl_of
 from covp.device.rtl.sources import find_sources
-from covp.errors import PlatformError
+from covp.errors import PlatformError, ToolchainError
 from covp.testing.core_check import check_core
 from tests.accelerator.test_offload import network
 from tests.device.rtl.conftest import need_rtl
@@ -169,3 +169,12 @@ def test_a_patch_that_does_not_fit(listed):
     core = find_core(str(listed))
     with pytest.raises(PlatformError, match="no unified diff that fits"):
         find_sources(core, rtl_of(core)).patched(listed.parent / "made")
+
+
+def test_a_package_that_covp_does_not_bring(listed):
+    (listed / "rtl.yaml").write_text(
+        "licence: ISC\nbus: ahb\npackage: pythondata-cpu-absent\nsources: [core.v]\n", "utf-8"
+    )
+    core = find_core(str(listed))
+    with pytest.raises(ToolchainError, match="missing: pip install pythondata-cpu-absent"):
+        find_sources(core, rtl_of(core))
