@@ -273,13 +273,13 @@ class TracesCode(Protocol):
         ...
 
     def keep_segments(
-        self, pace: Callable[[int], int], sizes: Sequence[GhostCache] = ()
+        self, pace: Callable[[int], int], shapes: Sequence[GhostCache] = ()
     ) -> KeepsSegments:
         """Cut what is executed from now on where its path meets the time of units.
 
         Args:
             pace: the cycles that a job is to take, from those that its model says.
-            sizes: caches of other sizes, whose misses are counted, too.
+            shapes: caches of other shapes, whose misses are counted, too.
         """
         ...
 

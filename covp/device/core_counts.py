@@ -105,15 +105,15 @@ class CoreCounts:
         return self._counter.trace()
 
     def keep_segments(
-        self, pace: Callable[[int], int], sizes: Sequence[GhostCache] = ()
+        self, pace: Callable[[int], int], shapes: Sequence[GhostCache] = ()
     ) -> SegmentLog:
         """Record segments from now on.
 
         Args:
-            pace, sizes: as in `TracesCode.keep_segments`.
+            pace, shapes: as in `TracesCode.keep_segments`.
         """
         core = self._core
-        ghosts = Ghosts(self._board.platform, sizes)
+        ghosts = Ghosts(self._board.platform, shapes)
         log = core.counter.keep_segments(lambda: core.execution.running, pace, ghosts)
         core.engine.ctl_flush_tb()
         self._board.clock.call_witness(log)

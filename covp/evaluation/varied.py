@@ -4,8 +4,9 @@
 change the platform: `platform.clock_hz`, `platform.core`, `platform.timing`; a parameter of the
 core's RTL, such as `platform.core.WRITEBACK_STAGE`; and of a memory region such as flash
 `platform.flash.size` and `platform.flash.wait_states`, or one of
-`platform.flash.wait_states.fetch` and `platform.flash.wait_states.data`. A cache
-has a size: `platform.icache.size`.
+`platform.flash.wait_states.fetch` and `platform.flash.wait_states.data`: as stated, or as the
+region's `clocks` say for the clock. A cache has a size, the bytes of a line, and ways:
+`platform.icache.size`, `platform.icache.line`, `platform.icache.ways`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ PLATFORM = "platform"
 CORE_PARAMETER = f"{PLATFORM}.core."
 """What names of parameters of the core's RTL begin with."""
 _OWN = {"clock_hz": "clock_hz", "core": "core_name", "timing": "timing"}
-_OF_REGIONS = ("size", "wait_states", "wait_states.fetch", "wait_states.data")
+WAITS = ("wait_states", "wait_states.fetch", "wait_states.data")
+"""Of a memory region: of both, of fetches, and of loads and stores."""
+SHAPE = ("size", "line", "ways")
+"""Of a cache: bytes, bytes of a line, and lines of a set."""
+_OF_REGIONS = ("size", *WAITS)
 
 
 def vary_design(
@@ -62,6 +67,11 @@ def vary_design(
                 f"no owner {owner!r} is here:",
                 hint=near_misses(owner, known),
             )
+    stated = [
+        f"{name}={value}" for name, value in values.items() if name.startswith(f"{PLATFORM}.")
+    ]
+    if stated:  # all at once: of a cache the size, line and ways have to fit together
+        changed = _check_platform(changed, ", ".join(stated))
     if of_core:
         from covp.evaluation.core_variants import vary_core  # with the emulator and RTL
 
@@ -77,27 +87,40 @@ def _change_unit(unit: AcceleratorBackend, values: Mapping[str, Value]) -> Accel
 
 
 def _with(platform: Platform, name: str, key: str, value: Value) -> Platform:
-    """Return the platform with one other value; ``name``: of the whole parameter, for errors."""
+    """Return the platform with one other value, unchecked; ``name``: the parameter, for errors."""
     region = next((one for one in platform.memory if key.startswith(one.name + ".")), None)
     if region is not None:
         other = _region(region, name, key.removeprefix(region.name + "."), value)
         memory = tuple(other if one is region else one for one in platform.memory)
-        changed = msgspec.structs.replace(platform, memory=memory)
-    elif key in (f"{one.name}.size" for one in platform.caches):
-        sized = tuple(
-            msgspec.structs.replace(one, size=value) if key == f"{one.name}.size" else one
+        return msgspec.structs.replace(platform, memory=memory)
+    if key in _of_caches(platform):
+        owner, _, part = key.rpartition(".")
+        caches = tuple(
+            msgspec.structs.replace(one, **{part: value}) if one.name == owner else one
             for one in platform.caches
         )
-        changed = msgspec.structs.replace(platform, caches=sized)
-    elif key in _OWN:
-        changed = msgspec.structs.replace(platform, **{_OWN[key]: value})
-    else:
-        of_regions = [f"{one.name}.{part}" for one in platform.memory for part in _OF_REGIONS]
-        raise UsageError(
-            f"{name}: no such value of platform {platform.name}:",
-            hint=near_misses(key, [*_OWN, *of_regions]),
-        )
-    return _check_platform(changed, f"{name}={value}")
+        return msgspec.structs.replace(platform, caches=caches)
+    if key == "clock_hz":
+        return _at_clock(platform, value)
+    if key in _OWN:
+        return msgspec.structs.replace(platform, **{_OWN[key]: value})
+    of_regions = [f"{one.name}.{part}" for one in platform.memory for part in _OF_REGIONS]
+    raise UsageError(
+        f"{name}: no such value of platform {platform.name}:",
+        hint=near_misses(key, [*_OWN, *of_regions, *_of_caches(platform)]),
+    )
+
+
+def _of_caches(platform: Platform) -> list[str]:
+    return [f"{cache.name}.{part}" for cache in platform.caches for part in SHAPE]
+
+
+def _at_clock(platform: Platform, hertz: Any) -> Platform:
+    """Return the platform at another clock, its memory with the wait states that belong to it."""
+    memory = platform.memory
+    if isinstance(hertz, int):  # else the check of the whole platform says what is wrong
+        memory = tuple(region.at_clock(hertz) for region in memory)
+    return msgspec.structs.replace(platform, clock_hz=hertz, memory=memory)
 
 
 def _region(region: Region, name: str, key: str, value: Any) -> Region:
@@ -108,7 +131,8 @@ def _region(region: Region, name: str, key: str, value: Any) -> Region:
     first, _, part = key.partition(".")
     if part:
         value = msgspec.structs.replace(region.waits, **{part: value})
-    return msgspec.structs.replace(region, **{first: value})
+    stated = {"clocks": ()} if first == "wait_states" else {}  # whatever the clock
+    return msgspec.structs.replace(region, **{first: value}, **stated)
 
 
 def _check_platform(platform: Platform, where: str) -> Platform:

@@ -71,15 +71,24 @@ class Cache(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GhostCache(NamedTuple):
-    """A cache of another size that sees what a cache of the platform sees.
+    """A cache of another shape that sees what a cache of the platform sees.
 
     Attributes:
         name: of the platform's cache.
         size: in bytes.
+        line: bytes of a line.
+        ways: lines of a set.
     """
 
     name: str
     size: int
+    line: int
+    ways: int
+
+    @property
+    def values(self) -> dict[str, int]:
+        """The shape by the keys of a `Cache`."""
+        return {"size": self.size, "line": self.line, "ways": self.ways}
 
 
 def cache_problem(cache: Cache, size: int) -> str | None:

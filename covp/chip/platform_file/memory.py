@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import re
 from collections.abc import Collection
@@ -11,6 +12,7 @@ import msgspec
 
 Address = Annotated[int, msgspec.Meta(ge=0, le=0xFFFFFFFF)]
 Wait = Annotated[int, msgspec.Meta(ge=0, le=255)]
+Hertz = Annotated[int, msgspec.Meta(ge=1, le=10**12)]
 _LARGEST = 1 << 48
 _SIZE = re.compile(r"^\s*([0-9]{1,12})\s*([KkMm]i?[Bb]?)\s*$")
 
@@ -46,6 +48,8 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     the rest. ``size`` is bytes, or text such as "320K" or "1M" (powers of 1024). ``wait_states``
     are the cycles that an access to a word takes beyond the least; a number is for both kinds,
     None where they are not known: none are counted then, and of a flash every figure says so.
+    ``clocks`` says in their place how many there are by the clock: the highest core clock in Hz
+    with none, with one, two ...; a platform's reader and `vary_design` keep the two alike.
     ``caches`` names those that it is read through; ``interface``: how instructions come from it.
     """
 
@@ -54,6 +58,7 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
     start: Address
     size: int | str
     wait_states: Wait | WaitStates | None = None
+    clocks: tuple[Hertz, ...] = ()
     caches: tuple[str, ...] = ()
     interface: FetchInterface | None = None
 
@@ -73,6 +78,13 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True)
         """The wait states of fetches and of loads and stores; zero where they are not known."""
         both = self.wait_states or 0
         return both if isinstance(both, WaitStates) else WaitStates(both, both)
+
+    def at_clock(self, hertz: int) -> Region:
+        """Return the region with the wait states that ``clocks`` gives for a core clock in Hz."""
+        if not self.clocks:
+            return self
+        waits = bisect.bisect_left(self.clocks, hertz)
+        return msgspec.structs.replace(self, wait_states=waits)
 
     def holds(self, address: int, size: int = 1) -> bool:
         """Return whether all of ``size`` bytes from ``address`` lie in the region."""
@@ -135,6 +147,7 @@ def _likeness(region: Region) -> tuple[object, ...]:
         region.kind,
         region.wait_states is None,
         region.waits,
+        region.clocks,
         region.caches,
         region.interface,
     )

@@ -172,7 +172,7 @@ class Platform(
         """
         waits = {"flash": flash, "ram": ram}
         memory = (
-            msgspec.structs.replace(one, wait_states=waits.get(one.kind, 0), caches=())
+            msgspec.structs.replace(one, wait_states=waits.get(one.kind, 0), clocks=(), caches=())
             for one in self.memory
         )
         return msgspec.structs.replace(self, memory=tuple(memory), caches=())

@@ -103,13 +103,19 @@ def read_platform(path: Path) -> Platform:
             f"{readable(error, Platform)[:_LONGEST]}", where=path, key=place_of(error)
         ) from None
     platform = _with_paths(platform, path.parent.resolve())
-    problem = first_problem(platform)
+    problem = _stated_twice(platform) or first_problem(platform)
     if problem:
         key = problem.partition(": ")[0]
         raise PlatformError(f"{problem[:_LONGEST]}", where=path, key=key)
-    return msgspec.structs.replace(
-        platform, memory=join_regions(platform.memory, platform.named_memory)
-    )
+    memory = tuple(region.at_clock(platform.clock_hz) for region in platform.memory)
+    return msgspec.structs.replace(platform, memory=join_regions(memory, platform.named_memory))
+
+
+def _stated_twice(platform: Platform) -> str | None:
+    for position, region in enumerate(platform.memory):
+        if region.clocks and region.wait_states is not None:
+            return f"memory[{position}].clocks: they say how many wait_states there are: leave one"
+    return None
 
 
 def _with_paths(platform: Platform, folder: Path) -> Platform:

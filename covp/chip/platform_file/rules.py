@@ -67,7 +67,11 @@ def _stack_problem(platform: Platform, apart: Collection[str]) -> str | None:
 
 def _memory_problem(platform: Platform) -> str | None:
     for position, region in enumerate(platform.memory):
-        problem = _extent_problem(region) or _clash(region, platform.memory[:position])
+        problem = (
+            _extent_problem(region)
+            or _clash(region, platform.memory[:position])
+            or _clocks_problem(region, platform.clock_hz)
+        )
         if problem:
             return f"memory[{position}]{problem}"
     return _missing_kind(platform.memory)
@@ -117,6 +121,18 @@ def _extent_problem(region: Region) -> str | None:
         return ": start and size must be multiples of 1024 and size above 0"
     if region.end > 1 << 32:
         return f": 0x{region.start:08x} + {size} bytes leaves the 32-bit address space"
+    return None
+
+
+def _clocks_problem(region: Region, hertz: int) -> str | None:
+    """Return the broken rule on a region's clocks, as the text after the region's key."""
+    if list(region.clocks) != sorted({*region.clocks}):
+        return f".clocks: {', '.join(map(str, region.clocks))} do not rise"
+    if region.clocks and hertz > region.clocks[-1]:
+        return (
+            f".clocks: {region.name} works up to {region.clocks[-1]} Hz, and clock_hz is {hertz}: "
+            "lower it, or state wait_states in place of clocks"
+        )
     return None
 
 

@@ -234,7 +234,7 @@ static void decode(Machine *m, Block *b, Version *version) {
         b->after = i.is_custom ? (uint16_t)(b->after + 1) : 0;
         if (version->expected && !i.is_custom) {
             Met expected = version->expected[b->instructions] = expected_at(m, b->address, b->instructions, i.bits);
-            for (uint32_t n = 0; n < expected.times; n++) set_met(m, &i, expected.met);
+            set_met(m, &i, expected);
         }
         version->code[b->instructions++] = i;
         p += i.bytes;

@@ -123,7 +123,8 @@ typedef struct {
     const Version *version;
     uint32_t before;     /* 1 + the place of what the core met otherwise on its way here, or 0 */
     uint16_t place;      /* of the instruction */
-    uint8_t entry, kind, first, second;
+    uint8_t entry, kind, first;
+    int16_t second;
     int32_t own, cycles; /* that it takes more by its rule, and its block */
     uint64_t count, cut; /* runs; how many of them are in segments */
 } Varied;
@@ -233,8 +234,9 @@ typedef struct Machine {
     Varied *varied;            /* in the order of their first runs, ... */
     uint32_t *varied_slots;    /* ... and a hash table of their places, plus 1 */
     uint64_t varied_count, varied_room;
-    uint64_t met_run;          /* `instructions` when something was met otherwise, or learnt, ... */
-    uint32_t met_place;        /* ... by the instruction at this place */
+    uint64_t met_run;          /* `instructions` in the first run of what is learnt ... */
+    uint32_t met_place;        /* ... of the instruction at this place, ... */
+    uint32_t met_words;        /* ... of which so many words were seen */
     bool is_learning;          /* the block that runs met something for the first time, and is not timed with it */
     uint32_t path;             /* 1 + the place in `varied` of how the core came here, or 0 */
     Stored stored[2];          /* the latest ones; see accesses.h */

@@ -1,4 +1,4 @@
-/* Ghosts: caches of other sizes that see the same addresses as those of the core, in one run. They take no
+/* Ghosts: caches of other shapes that see the same addresses as those of the core, in one run. They take no
  * time; their misses are counted by memory, sets that are emptied, and loads of what was just stored.
  */
 #ifndef COVP_GHOSTS_H

@@ -60,14 +60,20 @@ static uint32_t waits_of(const Machine *m, uint8_t met) {
     return memory ? further_waits(m->timing, m->regions[memory - 1].start) : 0;
 }
 
-/* An instruction meets this, once more. */
-static void set_met(const Machine *m, Instruction *i, uint8_t met) {
+/* What an instruction meets but for its wait states. */
+static void set_kind(Instruction *i, uint8_t met) {
     static const uint8_t of_alignment[] = {[3] = WITHIN_WORD, CROSSES_WORD, CROSSES_WORD, CROSSES_WORD, CROSSES_AT_ODD};
-    i->cycles = (uint16_t)(i->cycles + waits_of(m, met));
     i->memory = met & MET_MEMORY;
     if (met_misaligned(met)) i->alignment = of_alignment[met / MET_STORED];
     i->stored = met / MET_STORED & 3;
     if (i->stored == 3) i->stored = 0;
+}
+
+/* An instruction meets this, with each word that it loads or stores. */
+static void set_met(const Machine *m, Instruction *i, Met met) {
+    i->cycles = (uint16_t)(met.times * waits_of(m, met.met));
+    i->alignment = 0;
+    set_kind(i, met.met);
 }
 
 /* -- what was learnt: a hash table by block and place ----------------------------------------------- */
@@ -101,13 +107,12 @@ static bool grow_learnt(Machine *m) {
     return true;
 }
 
-/* Expect from now on that an instruction meets what it did; `again`: it has in this run, already. */
-static void learn(Machine *m, uint32_t block, uint32_t place, uint32_t bits, uint8_t met, bool again) {
+/* Expect from now on that an instruction meets this, so often in a run. */
+static void learn(Machine *m, uint32_t block, uint32_t place, uint32_t bits, Met met) {
     if (2 * m->learnt_count >= m->learnt_room && !grow_learnt(m)) return;
     Learnt *slot = learnt_slot(m->learnt, m->learnt_room, block, place);
     m->learnt_count += !slot->times;
-    uint32_t times = again && slot->met == met ? slot->times + 1u : 1;
-    *slot = (Learnt){block, bits, (uint16_t)place, met, (uint8_t)times};
+    *slot = (Learnt){block, bits, (uint16_t)place, met.met, met.times};
 }
 
 #endif

@@ -15,7 +15,7 @@ from covp.device.timing.native import RegionWaits, pointer, u32, u64
 
 MAX_REGIONS = 16
 GHOST_COUNTS = MAX_REGIONS + 2
-"""Of a cache of another size: misses by memory, sets that were gone through to empty it,
+"""Of a cache of another shape: misses by memory, sets that were gone through to empty it,
 and loads among the misses of what was stored up to two instructions before."""
 _FETCHES, _DATA, _ALLOCATES, _PREFETCHES = 1, 2, 4, 8
 NO_LINE = 0xFFFFFFFF
@@ -171,7 +171,7 @@ def uncached_waits(platform: Platform) -> list[RegionWaits]:
 
 
 class Ghosts:
-    """Caches of other sizes, empty at first, for `SegmentLog`; it has to live as long.
+    """Caches of other shapes, empty at first, for `SegmentLog`; it has to live as long.
 
     Args:
         platform: whose caches they are like.
@@ -182,7 +182,7 @@ class Ghosts:
         self.native = (NativeCache * max(1, len(wanted)))()
         caches = {cache.name: cache for cache in platform.caches}
         self._lines = [
-            _pack(slot, msgspec.structs.replace(caches[one.name], size=one.size), platform, False)
+            _pack(slot, msgspec.structs.replace(caches[one.name], **one.values), platform, False)
             for slot, one in zip(self.native, wanted, strict=False)
         ]
         self.count = len(wanted)

@@ -85,7 +85,7 @@ class VariedCount(ctypes.Structure):
 
     _fields_ = (
         ("block", u64), ("count", u64), ("place", u32), ("entry", u32), ("kind", u32),
-        ("first", u32), ("second", u32), ("before", u32),
+        ("first", u32), ("second", ctypes.c_int32), ("before", u32),
     )  # fmt: skip
 
 

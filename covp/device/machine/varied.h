@@ -20,7 +20,7 @@ enum { MANY_VARIED = 1 << 16 };
 
 static uint64_t varied_hash(const Varied *v) {
     uint64_t key = (uintptr_t)v->version ^ (uint64_t)v->place << 48 ^ v->before * 0x100000001b3u ^
-                   (uint64_t)v->entry << 24 ^ (uint64_t)v->kind << 16 ^ (uint64_t)v->first << 8 ^ v->second;
+                   (uint64_t)v->entry << 24 ^ (uint64_t)v->kind << 16 ^ (uint64_t)v->first << 8 ^ (uint16_t)v->second;
     return (key * 0x9e3779b97f4a7c15u) >> 24;
 }
 
@@ -88,8 +88,9 @@ static bool follow_way(Machine *m, Way *way, uint32_t last) {
     Code *block = &way->met[way->count - 1];
     Instruction *i = (Instruction *)&block->code[v->place];
     if (v->kind == MEMORY_KIND) {
-        if (!has_met(m, v->before, v->place)) i->cycles = i->alignment = 0;
-        set_met(m, i, v->first);
+        if (!has_met(m, v->before, v->place)) i->alignment = 0;
+        i->cycles = (uint16_t)(i->cycles + v->second);
+        set_kind(i, v->first);
     } else if (v->kind < MEMORY_KIND) {
         ((int32_t *)block->more)[v->place] += v->own;
     }
@@ -156,18 +157,16 @@ static void vary_operands(Machine *m, uint32_t place, uint32_t kind, int first, 
                           int32_t cycles) {
     if (place >= m->last->instructions) return;
     Varied v = here(m, kind);
-    v.place = (uint16_t)place, v.first = (uint8_t)first, v.second = (uint8_t)second, v.own = cycles;
+    v.place = (uint16_t)place, v.first = (uint8_t)first, v.second = (int16_t)second, v.own = cycles;
     go_on(m, vary(m, v, cause));
 }
 
-/* An access meets something else than expected. */
+/* A word of an access meets something else than expected. */
 static void vary_memory(Machine *m, uint32_t place, uint8_t met) {
     Varied v = here(m, MEMORY_KIND);
-    v.place = (uint16_t)place, v.first = met, v.second = (uint8_t)waits_of(m, met);
-    bool is_slower = waits_of(m, met) != waits_of(m, m->last->version->expected[place].met);
-    go_on(m, vary(m, v, is_slower ? CAUSE_DATA : CAUSE_ACCESS));
-    m->met_run = m->instructions;
-    m->met_place = place;
+    uint8_t expected = m->last->version->expected[place].met;
+    v.place = (uint16_t)place, v.first = met, v.second = (int16_t)(waits_of(m, met) - waits_of(m, expected));
+    go_on(m, vary(m, v, v.second ? CAUSE_DATA : CAUSE_ACCESS));
 }
 
 /* The core, which is on a way, has jumped from the block that ran last. */
@@ -179,11 +178,35 @@ static void leave_way(Machine *m) {
 /* It has gone on to the block that runs now. */
 static void stay_on_way(Machine *m) { go_on(m, vary(m, here(m, FELL_KIND), CAUSE_FETCH)); }
 
+/* How often an instruction accesses memory in a run: more than once those of several registers (Armv7-M, A7.7). */
+static uint32_t words_of(const Machine *m, Instruction i) {
+    uint32_t bits = i.bits, forms = bits & 0x01200000; /* indexed or not, with write-back or without */
+    if (!m->is_thumb) return 1;
+    if (i.bytes == 2) {
+        bool pushes = (bits & 0xf600) == 0xb400; /* or pops */
+        return pushes ? (uint32_t)__builtin_popcount(bits & 0x1ff)
+                      : (bits & 0xf000) == 0xc000 ? (uint32_t)__builtin_popcount(bits & 0xff) : 1;
+    }
+    if ((bits & 0xfe400000) == 0xe8000000) return (uint32_t)__builtin_popcount(bits & 0xffff); /* LDM, STM */
+    if ((bits & 0xfe400000) == 0xe8400000) return forms ? 2 : 1;                               /* LDRD, STRD */
+    bool is_list = (bits & 0xfe000e00) == 0xec000a00 && forms != 0x01000000;                   /* VLDM, VSTM */
+    return is_list ? (bits & 0xff) / (bits & 0x100 ? 2 : 1) : 1;
+}
+
+/* All words of what learnt last are done: those that were not seen met the fastest memory. */
+static void end_words(Machine *m) {
+    if (m->met_run != m->instructions) return;
+    uint32_t expected = m->last->version->expected[m->met_place].times;
+    m->met_run = 0;
+    for (; m->met_words < expected; m->met_words++) vary_memory(m, m->met_place, 0);
+}
+
 /* The block that runs, for the first time, has met something: time it with that, from this run on. Once for all
  * that it meets, where it ends or accesses a peripheral, which may ask for the time.
  */
 static void time_first_run(Machine *m) {
     Block *b = m->last;
+    end_words(m);
     m->is_learning = false;
     m->cycles -= m->latest->cycles;
     time_code(m, b);
@@ -196,17 +219,18 @@ static void time_first_run(Machine *m) {
     }
 }
 
-/* The first run of a block meets something. */
-static void teach(Machine *m, Block *b, uint32_t place, uint8_t met, bool again) {
+/* The first run of a block meets something: what the first word does is expected of all. */
+static void teach(Machine *m, Block *b, uint32_t place, uint8_t met) {
     Instruction *i = &b->version->code[place];
-    learn(m, b->address, place, i->bits, met, again);
-    Met expected = b->version->expected[place] = expected_at(m, b->address, place, i->bits);
-    i->cycles = i->alignment = 0;
-    for (uint32_t n = 0; n < expected.times; n++) set_met(m, i, met);
-    m->is_learning = true;
-    m->pending |= AFTER_MET;
+    end_words(m);
+    Met expected = b->version->expected[place] = (Met){met, (uint8_t)words_of(m, *i)};
+    learn(m, b->address, place, i->bits, expected);
+    set_met(m, i, expected);
     m->met_run = m->instructions;
     m->met_place = place;
+    m->met_words = 1;
+    m->is_learning = true;
+    m->pending |= AFTER_MET;
     if (!m->engine || m->counts_accesses) return;
     b->flags |= BLOCK_LEARNT;
     for (uint32_t n = 0; n < ENTRIES; n++) b->runs[n].key = 0;
@@ -217,14 +241,16 @@ static void meet(Machine *m, uint32_t place, uint32_t address, uint32_t size, ui
     Block *b = m->last;
     if (place >= b->instructions || !b->version->expected) return;
     uint8_t met = (uint8_t)(met_at(m, address, size) | stored * MET_STORED);
-    bool again = m->met_run == m->instructions && m->met_place == place;
     if (m->is_learning && !region_of(m, address)) time_first_run(m);
-    if (b->version->expected[place].met == met && !again) return;
-    if (b->version->run == m->instructions) teach(m, b, place, met, again);
+    bool again = m->met_run == m->instructions && m->met_place == place;
+    uint8_t expected = b->version->expected[place].met;
+    m->met_words += again;
+    if (expected == met) return;
+    if (b->version->run == m->instructions && !again && !expected) teach(m, b, place, met);
     else vary_memory(m, place, met);
 }
 
-typedef struct { uint64_t block, count; uint32_t place, entry, kind, first, second, before; } VariedCount;
+typedef struct { uint64_t block, count; uint32_t place, entry, kind, first; int32_t second; uint32_t before; } VariedCount;
 
 /* How often instructions had which values, in the order of their first runs; as machine_blocks. */
 EXPORT uint64_t machine_varied(const Machine *m, VariedCount *out, uint64_t room) {

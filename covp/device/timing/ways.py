@@ -28,7 +28,7 @@ class OperandRuns:
         kind: name of its class; or `MEMORY`, `FELL`, `JUMPED`.
         first, second: bits of the magnitudes of the operands; of a shift 0 and its places. Of
             `MEMORY` 1 + the place of the memory (0: none that counts) and `TWO_WORDS`; and its wait
-            states beyond those of all data memory.
+            states beyond those of the memory that was expected.
         count: how often.
         block: position in `Trace.blocks` of its block.
         place: of the instruction in the block.
@@ -68,7 +68,7 @@ class Ways:
         operands: of the trace.
         pipeline: the timing model with the memory.
         block: the block at a position in the trace.
-        waits: further wait states of what a `MEMORY` met.
+        waits: of what a `MEMORY` met, beyond those of what was expected.
         cycles: that operands add to those of their instruction, by the model.
     """
 
@@ -147,7 +147,7 @@ class _Met:
         """Add the ``waits`` of a ``node``'s access to its item."""
         item = self.items[node.place]
         if node.place not in self.places:
-            item.cycles = item.alignment = item.stored = 0
+            item.alignment = item.stored = 0
             self.places.add(node.place)
         item.cycles += waits
         item.memory = node.first & MEMORIES

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.chip.platform_file import Platform, parse_size
-from covp.chip.platform_file.caches import GhostCache
+from covp.chip.platform_file.caches import Cache, GhostCache
 from covp.device.machine.native_caches import miss_cycles, uncached_waits
 from covp.device.timing.model import core_timing
 from covp.device.timing.native import ENTRIES, CodeItem, EntryTime, Pipeline, PlacedBlock
@@ -61,7 +61,6 @@ class CoreTimes:
     ) -> None:
         self._segments, self._operands, self._in_core = segments, operands, in_core
         self._code, self._caches = code, caches
-        self._missing: tuple[Platform, dict[str, NDArray[np.int64]]] | None = None
         self._buffer = np.array(code.items)
         wanted = {*segments.runs["block"].tolist(), *(one.block for one in operands)}
         self._blocks = np.array(sorted(wanted), np.int64)
@@ -101,43 +100,35 @@ class CoreTimes:
         total += self._of_operands(seen)
         return total + self._segments.constant
 
-    def of_caches(self, platform: Platform, sizes: Mapping[str, int]) -> NDArray[np.int64]:
+    def of_caches(self, platform: Platform) -> NDArray[np.int64]:
         """Return the cycles of each segment's cache misses, the emptying of caches included.
 
         Args:
-            platform: whose memory decides what a miss takes.
-            sizes: in bytes, of caches by name; the others have those of the platform.
+            platform: whose memory decides what a miss takes, and whose caches what one is.
 
         Raises:
-            UsageError: no cache of such a size saw the run.
+            UsageError: no cache of such a shape saw the run.
         """
         total = np.zeros(len(self._segments.constant), np.int64)
         counted = {one.name for one in self._caches}
-        cycles = self._miss_cycles(platform) if counted else {}
+        cycles = miss_cycles(platform) if counted else {}
         reloads = core_timing(platform.core).reloads
         for cache in platform.caches:
             if cache.name in counted:
-                wanted = GhostCache(cache.name, sizes.get(cache.name, parse_size(cache.size)))
-                each = cycles[cache.name]
-                found = self._segments.misses[:, self._place_of(wanted)]
+                each = np.array(cycles[cache.name], np.int64)
+                found = self._segments.misses[:, self._place_of(shape_of(cache))]
                 total += found[:, : len(each)] @ each + found[:, -2] - reloads * found[:, -1]
         return total
 
     def _place_of(self, cache: GhostCache) -> int:
         if cache not in self._caches:
-            known = sorted(one.size for one in self._caches if one.name == cache.name)
+            same = sorted(one for one in self._caches if one.name == cache.name)
+            known = ", ".join(f"{one.size}/{one.line}/{one.ways}" for one in same)
             raise UsageError(
-                f"platform.{cache.name}.size={cache.size} was not recorded, but "
-                f"{', '.join(map(str, known))}: name it in record(..., sizes=...)"
+                f"platform.{cache.name}: a size, line and ways of {cache.size}/{cache.line}/"
+                f"{cache.ways} were not recorded, but {known}: name them in record(..., sizes=...)"
             )
         return self._caches.index(cache)
-
-    def _miss_cycles(self, platform: Platform) -> dict[str, NDArray[np.int64]]:
-        """Return the cycles of a miss of each cache by memory; cached for the latest platform."""
-        if self._missing is None or self._missing[0] is not platform:
-            cycles = miss_cycles(platform).items()
-            self._missing = platform, {name: np.array(each, np.int64) for name, each in cycles}
-        return self._missing[1]
 
     def _seen_by(self, platform: Platform, in_core: Mapping[str, AcceleratorBackend]) -> _Seen:
         """Return the code as a core sees it; expected waits of accesses are written into it."""
@@ -169,7 +160,8 @@ class CoreTimes:
         pipeline, kinds = seen.pipeline, list(seen.pipeline.model.instructions.with_operands)
 
         def waits(met: OperandRuns) -> int:
-            return int(seen.further[met.first & MEMORIES])
+            expected = self._code.memories[int(self._code.first[met.block]) + met.place, 0]
+            return int(seen.further[met.first & MEMORIES] - seen.further[expected & MEMORIES])
 
         def cycles(one: OperandRuns) -> int:
             rule = seen.kinds[int(self._code.first[one.block]) + one.place]
@@ -211,6 +203,11 @@ class CoreTimes:
                 for slot, before in zip(history.code, known, strict=False):
                     put(slot, before)
         return placed
+
+
+def shape_of(cache: Cache) -> GhostCache:
+    """Return the shape of a cache."""
+    return GhostCache(cache.name, parse_size(cache.size), cache.line, cache.ways)
 
 
 def demand_like(core: Platform, other: Platform) -> None:

@@ -1,27 +1,31 @@
-"""`record`: one run of a build, kept as a `RunTrace`."""
+"""`record`: one run of a build, kept as a `RunTrace`: what the device counted, as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.building.builder import Build
-from covp.chip.platform_file import Platform, parse_size
+from covp.chip.platform_file import Platform
 from covp.chip.platform_file.caches import GhostCache
-from covp.device.timing.segments import LOOKED, SLEPT, Segments
-from covp.device.timing.trace import Trace
+from covp.device.timing.native import DEPTH, ENTRIES
+from covp.device.timing.segments import LOOKED, PHASE, SLEPT, CutEvent, Segments
+from covp.device.timing.trace import Trace, past
 from covp.device.timing.ways import OperandRuns
 from covp.errors import DeviceError, UsageError, near_misses
 from covp.evaluation.energy import Energy
 from covp.evaluation.result import Evaluation
 from covp.evaluation.runner import Runner
 from covp.evaluation.sample import Sample
-from covp.evaluation.varied import vary_design
-from covp.exploration.retiming.core_times import CoreTimes
-from covp.exploration.retiming.path import Cut, merge, path_of
+from covp.evaluation.varied import PLATFORM, vary_design
+from covp.exploration.retiming.core_times import ITEM, CoreTimes, shape_of
+from covp.exploration.retiming.path import NONE, Cut, merge, path_of
+from covp.exploration.retiming.places import Places
 from covp.exploration.retiming.run_trace import (
     CodeTable,
     RunTrace,
@@ -30,15 +34,19 @@ from covp.exploration.retiming.run_trace import (
     concatenate,
 )
 from covp.exploration.retiming.scan import UnitRows, walk
-from covp.exploration.retiming.tables import code_table, cuts_of, segment_table, set_constant
 from covp.hardware.job_unit import JobRecord, JobUnit
+from covp.runtime.measurement import BETWEEN, FIRST_LAYER
 
 _FOREVER = 1 << 40
 """Cycles that no program takes otherwise: two hours at 120 MHz."""
 
 
+Shape = int | Mapping[str, int]
+"""The size of a cache in bytes, or its size, line and ways by name; what is not named stays."""
+
+
 def record(
-    build: Build, sample: Sample | None = None, sizes: Mapping[str, Sequence[int]] | None = None
+    build: Build, sample: Sample | None = None, sizes: Mapping[str, Sequence[Shape]] | None = None
 ) -> RunTrace:
     """Run a build once on the virtual device and keep what can be retimed.
 
@@ -48,7 +56,8 @@ def record(
     Args:
         build: what runs.
         sample: its inputs; by default the random ones of seed 0.
-        sizes: other sizes in bytes of the platform's caches, by name, that can be retimed.
+        sizes: other shapes of the platform's caches, by name, that can be retimed: sizes in bytes,
+            or such as `{"line": 16, "ways": 4}`.
 
     Raises:
         UsageError: there is no such cache, or it reads in advance.
@@ -59,7 +68,7 @@ def record(
 
 
 def record_with_result(
-    build: Build, sample: Sample | None = None, sizes: Mapping[str, Sequence[int]] | None = None
+    build: Build, sample: Sample | None = None, sizes: Mapping[str, Sequence[Shape]] | None = None
 ) -> tuple[RunTrace, Evaluation]:
     """Record a run of ``build`` on ``sample`` with cache ``sizes``; return its evaluation too."""
     sample = sample or Sample.random(build.graph)
@@ -84,6 +93,7 @@ def record_with_result(
         segments=segments,
         operands=operands,
         path=path,
+        places=Places.of(build),
         caches=caches,
         units={name: UnitTrace(names[name], tuple(own)) for name, own in jobs.items()},
         in_core={name: backend for name, backend in names.items() if name not in jobs},
@@ -95,22 +105,22 @@ def record_with_result(
     return found, result
 
 
-def _caches(platform: Platform, sizes: Mapping[str, Sequence[int]]) -> tuple[GhostCache, ...]:
-    """Return the caches whose misses are counted: of the platform's own sizes and of ``sizes``."""
-    known = {cache.name: parse_size(cache.size) for cache in platform.caches if not cache.prefetch}
-    for name, own in sizes.items():
-        if name not in known:
+def _caches(platform: Platform, shapes: Mapping[str, Sequence[Shape]]) -> tuple[GhostCache, ...]:
+    """Return the caches whose misses are counted: the platform's own ones, and ``shapes``."""
+    own = {cache.name: shape_of(cache) for cache in platform.caches if not cache.prefetch}
+    wanted = {name: [shape] for name, shape in own.items()}
+    for name, others in shapes.items():
+        if name not in own:
             raise UsageError(
                 f"sizes of {name}: {platform.name} has no recordable cache of that name:",
-                hint=near_misses(name, known),
+                hint=near_misses(name, own),
             )
-        for size in own:
-            vary_design(platform, [], {f"platform.{name}.size": size})
-    return tuple(
-        GhostCache(name, size)
-        for name, own in known.items()
-        for size in sorted({own, *sizes.get(name, ())})
-    )
+        for each in others:
+            values = {"size": each} if isinstance(each, int) else dict(each)
+            named = {f"{PLATFORM}.{name}.{key}": value for key, value in values.items()}
+            changed, _ = vary_design(platform, [], named)
+            wanted[name] += [shape_of(cache) for cache in changed.caches if cache.name == name]
+    return tuple(shape for each in wanted.values() for shape in sorted({*each}))
 
 
 def _at_once(cycles: int) -> int:
@@ -138,12 +148,12 @@ class _Run:
 
     def tables(self, build: Build, layers: int) -> _Tables:
         """Return the tables of the run, for a ``build`` with ``layers`` layers."""
-        code = code_table(self.trace, self.segments.memories)
+        code = _code_table(self.trace, self.segments.memories)
         operands = self.trace.operands
-        distinct, table = segment_table(self.segments)
+        distinct, table = _segment_table(self.segments)
         times = CoreTimes(code, table, operands, self.caches, self.in_core)
-        set_constant(table, self.segments, distinct, times.of_caches(build.platform, {}))
-        cuts = cuts_of(self.segments, distinct, self.units, layers)
+        _set_constant(table, self.segments, distinct, times.of_caches(build.platform))
+        cuts = _cuts_of(self.segments, distinct, self.units, layers)
         return _Tables(code, table, operands, list(cuts))
 
 
@@ -192,10 +202,139 @@ def _demand_same(trace: RunTrace) -> None:
         for unit in trace.units.values()
     ]
     times = CoreTimes.of(trace)
-    cycles = (times.cycles(trace.platform) + times.of_caches(trace.platform, {}))[None]
+    cycles = (times.cycles(trace.platform) + times.of_caches(trace.platform))[None]
     found = walk(trace.path, cycles, trace.segments.instructions, one, units, None)
     if int(found.cycles[0]) != trace.cycles:
         raise DeviceError(
             f"the trace has {int(found.cycles[0]):,} cycles, its run had {trace.cycles:,}: "
             "something other than jobs takes time in it; it cannot be retimed, run it"
         )
+
+
+# -- tables of what the device kept ---------------------------------------------------------
+
+
+def _code_table(trace: Trace, memories: Sequence[bytes]) -> CodeTable:
+    """Return the code of a run.
+
+    Args:
+        trace: of the device.
+        memories: see `Segments.memories`.
+    """
+    blocks = trace.blocks
+    sizes = [block.instructions for block in blocks]
+    before = np.full((len(blocks), ENTRIES - 1, DEPTH), NONE, np.int32)
+    for number, block in enumerate(blocks):
+        for entry, way in enumerate(block.before):
+            places = past(blocks, way, block.address)
+            before[number, entry, : len(places)] = places
+    return CodeTable(
+        items=np.frombuffer(b"".join(block.packed for block in blocks), ITEM),
+        memories=np.frombuffer(b"".join(memories), np.uint8).reshape(-1, 2),
+        first=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        address=np.array([block.address for block in blocks], np.int64),
+        ends=np.array([block.ends for block in blocks], np.int64),
+        before=before,
+    )
+
+
+def _segment_table(segments: Segments) -> tuple[list[int], SegmentTable]:
+    """Return for each cut the distinct segment that it ends, and the table of distinct segments.
+
+    Args:
+        segments: of the device.
+    """
+    cuts, known = segments.cuts, dict[bytes, int]()
+    distinct: list[int] = []
+    examples: list[int] = []
+    deltas, misses = _deltas(segments), _misses(segments)
+    for number in range(len(cuts)):
+        runs, operands = _slices(segments, number)
+        parts = (runs, operands, deltas[number], misses[number])
+        key = b"".join(part.tobytes() for part in parts)
+        if key not in known:
+            known[key] = len(examples)
+            examples.append(number)
+        distinct.append(known[key])
+    rows = [_slices(segments, number) for number in examples]
+    return distinct, SegmentTable(
+        runs=np.concatenate([runs for runs, _ in rows]),
+        first_run=np.concatenate(([0], np.cumsum([len(runs) for runs, _ in rows]))),
+        operands=np.concatenate([operands for _, operands in rows]),
+        first_operand=np.concatenate(([0], np.cumsum([len(operands) for _, operands in rows]))),
+        instructions=deltas[examples, 0],
+        misses=misses[examples],
+        constant=np.zeros(len(examples), np.int64),
+    )
+
+
+def _deltas(segments: Segments) -> NDArray[np.int64]:
+    """Return instructions, exceptions and cache cycles of each cut."""
+    cuts = segments.cuts
+    totals = np.column_stack(
+        [
+            *(cuts[name].astype(np.int64) for name in ("instructions", "exceptions")),
+            cuts["memory_cycles"].astype(np.int64),
+        ]
+    )
+    return np.diff(totals, axis=0, prepend=np.zeros((1, totals.shape[1]), np.int64))
+
+
+def _misses(segments: Segments) -> NDArray[np.int64]:
+    """Return the cache misses of each cut."""
+    total = segments.misses
+    return np.diff(total, axis=0, prepend=np.zeros((1, *total.shape[1:]), np.int64))
+
+
+def _slices(segments: Segments, number: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the runs and operands of one cut."""
+    cuts = segments.cuts
+    runs, operands = (int(cuts[name][number]) for name in ("runs", "operands"))
+    before = cuts[number - 1] if number else None
+    first = (0, 0) if before is None else (int(before["runs"]), int(before["operands"]))
+    return segments.runs[first[0] : runs], segments.operands[first[1] : operands]
+
+
+def _set_constant(
+    table: SegmentTable,
+    segments: Segments,
+    distinct: Sequence[int],
+    of_caches: NDArray[np.int64],
+) -> None:
+    """Set the cycles of exceptions and caches.
+
+    Args:
+        table: of `_segment_table`; its constants are set.
+        segments, distinct: as there.
+        of_caches: cycles of each distinct segment that follow from the platform.
+    """
+    deltas = _deltas(segments)
+    for number, segment in enumerate(distinct):
+        table.constant[segment] = deltas[number, 1] + deltas[number, 2] - of_caches[segment]
+
+
+def _cuts_of(
+    segments: Segments, distinct: Sequence[int], units: Sequence[JobUnit], layers: int
+) -> Iterator[Cut]:
+    """Yield the cuts that end a segment of the inference.
+
+    Args:
+        segments, distinct: as of `_segment_table`.
+        units: of the program, by number.
+        layers: of the program.
+
+    Raises:
+        DeviceError: another unit was used.
+    """
+    numbers = {id(unit): number for number, unit in enumerate(units)}
+    events = iter(segments.events)
+    instructions = _deltas(segments)[:, 0].tolist()
+    for number, (kind, phase) in enumerate(segments.cuts[["kind", "phase"]].tolist()):
+        event = CutEvent(PHASE) if kind == PHASE else next(events)
+        if phase < BETWEEN:
+            continue
+        layer = phase - FIRST_LAYER if phase >= FIRST_LAYER else layers
+        unit = numbers.get(id(event.unit), NONE)
+        if event.unit is not None and unit == NONE:
+            raise DeviceError("a unit outside the program was used: it cannot be retimed")
+        yield Cut(kind, distinct[number], layer, unit, event.is_over, instructions[number])

@@ -7,20 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.chip.platform_file import parse_size
 from covp.errors import UsageError, near_misses
-from covp.evaluation.varied import PLATFORM, vary_design
+from covp.evaluation.varied import PLATFORM, SHAPE, vary_design
 from covp.exploration.retiming.core_times import CoreTimes, demand_like
-from covp.exploration.retiming.run_trace import RunTrace
+from covp.exploration.retiming.run_trace import RunTrace, UnitTrace
 from covp.exploration.retiming.scan import UnitRows, Walked, walk
-from covp.exploration.retiming.unit_times import job_cycles
+from covp.exploration.retiming.unit_times import UnitDesigns, distinct_designs
 
 Column = NDArray[Any]
 _CLOCK = f"{PLATFORM}.clock_hz"
+_SAME_PLACES = "layers are where they were in the recorded run, and could be faster elsewhere"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,8 @@ class Retimed:
         clock_hz: of the core.
         unit_busy: of each accelerator the cycles of its jobs.
         energy_j: joules, an estimate; None where the platform's or a unit's energy is not known.
-        assumes: what may differ from a run; empty: nothing does.
+        is_exact: whether a run of this design takes these cycles.
+        assumes: what makes some differ from a run; empty: all are exact.
         layer_cycles: (N, layers + 1): of each layer, and of what lies between; None where they are
             not wanted.
     """
@@ -47,6 +49,7 @@ class Retimed:
     clock_hz: NDArray[np.int64]
     unit_busy: Mapping[str, NDArray[np.int64]]
     energy_j: NDArray[np.float64] | None
+    is_exact: NDArray[np.bool_]
     assumes: str = ""
     layer_cycles: NDArray[np.int64] | None = None
 
@@ -59,7 +62,8 @@ class Retimed:
 def retime(trace: RunTrace, values: Mapping[str, ArrayLike], *, layers: bool = False) -> Retimed:
     """Return the cycles of a recorded run with other parameters.
 
-    Layers keep their places: which layer runs where was decided with the parameters of the run.
+    Layers keep their places. `Retimed.is_exact` is False where a build with the parameters of a
+    design would place some elsewhere.
 
     Args:
         trace: by `record`.
@@ -74,7 +78,12 @@ def retime(trace: RunTrace, values: Mapping[str, ArrayLike], *, layers: bool = F
     columns = _columns(trace, values)
     count = max((len(column) for column in columns.values()), default=1)
     core_rows, segments = _cores(trace, columns, count)
-    units = [_unit_rows(trace, name, columns, count) for name in trace.units]
+    designs = _unit_designs(trace, columns, count)
+    units = [_unit_rows(unit, designs.get(name), count) for name, unit in trace.units.items()]
+    moved, assumes = trace.places.moved(designs, count), _assumption(trace, columns)
+    is_exact = ~moved if not assumes else np.zeros(count, bool)
+    if moved.any():
+        assumes = assumes or _SAME_PLACES
     places = len(trace.layers) + 1
     walked = walk(
         trace.path,
@@ -92,7 +101,8 @@ def retime(trace: RunTrace, values: Mapping[str, ArrayLike], *, layers: bool = F
         clock_hz=_clocks(trace, columns, count),
         unit_busy={name: walked.busy[:, n] for n, name in enumerate(trace.units)},
         energy_j=_energy(trace, walked),
-        assumes=_assumptions(trace, columns),
+        is_exact=is_exact,
+        assumes=assumes,
         layer_cycles=walked.layers,
     )
 
@@ -114,17 +124,6 @@ def _columns(trace: RunTrace, values: Mapping[str, ArrayLike]) -> dict[str, Colu
     return {name: np.broadcast_to(column, count) for name, column in columns.items()}
 
 
-def _distinct(columns: Sequence[Column], count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return one design per combination of values, and each design's combination."""
-    code = np.zeros(count, np.int64)
-    for column in columns:
-        values, place = np.unique(column, return_inverse=True)
-        _, code = np.unique(code * len(values) + place.reshape(-1), return_inverse=True)
-        code = code.reshape(-1)
-    _, first = np.unique(code, return_index=True)
-    return first, code.astype(np.int32)
-
-
 def _columns_of(columns: Mapping[str, Column], owner: str) -> dict[str, Column]:
     """Return the columns of an owner, by full name."""
     return {name: column for name, column in columns.items() if name.split(".")[0] == owner}
@@ -134,15 +133,16 @@ def _cores(
     trace: RunTrace, columns: Mapping[str, Column], count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Return each design's row in the table of segment cycles, and that table."""
-    sizes = {f"{PLATFORM}.{one.name}.size" for one in trace.caches}
+    shapes = {f"{PLATFORM}.{one.name}.{part}" for one in trace.caches for part in SHAPE}
     own = _columns_of(columns, PLATFORM)
     for name in trace.in_core:
         own |= _columns_of(columns, name)
-    of_caches = {name: own.pop(name) for name in sizes & own.keys()}
-    own.pop(_CLOCK, None)  # changes no cycle
-    first, cores = _distinct(list(own.values()), count)
-    first_size, sized = _distinct(list(of_caches.values()), count)
-    pairs, rows = _distinct([cores, sized], count)
+    of_caches = {name: own.pop(name) for name in shapes & own.keys()}
+    if not any(region.clocks for region in trace.platform.memory):
+        own.pop(_CLOCK, None)  # changes no cycle
+    first, cores = distinct_designs(list(own.values()), count)
+    first_shape, shaped = distinct_designs(list(of_caches.values()), count)
+    pairs, rows = distinct_designs([cores, shaped], count)
     times, without = _times(trace), []
     platforms = []
     for design in first.tolist():
@@ -151,16 +151,14 @@ def _cores(
         demand_like(trace.platform, platform)
         platforms.append(platform)
         without.append(times.cycles(platform, _changed_in_core(trace, backends, values)))
-    wanted = [
-        {
-            name.split(".")[1]: parse_size(column[design].item())
-            for name, column in of_caches.items()
-        }
-        for design in first_size.tolist()
-    ]
+    caches = []
+    for design in first_shape.tolist():
+        values = {name: column[design].item() for name, column in of_caches.items()}
+        caches.append(vary_design(trace.platform, [], values)[0].caches)
     found = [
-        without[core] + times.of_caches(platforms[core], wanted[size])
-        for core, size in zip(cores[pairs].tolist(), sized[pairs].tolist(), strict=True)
+        without[core]
+        + times.of_caches(msgspec.structs.replace(platforms[core], caches=caches[shape]))
+        for core, shape in zip(cores[pairs].tolist(), shaped[pairs].tolist(), strict=True)
     ]
     return rows, np.array(found)
 
@@ -189,27 +187,37 @@ def _times(trace: RunTrace) -> CoreTimes:
     return CoreTimes.of(trace)
 
 
-def _unit_rows(trace: RunTrace, name: str, columns: Mapping[str, Column], count: int) -> UnitRows:
-    unit = trace.units[name]
-    own = _columns_of(columns, name)
-    if not own or not unit.jobs:
+def _unit_designs(
+    trace: RunTrace, columns: Mapping[str, Column], count: int
+) -> dict[str, UnitDesigns]:
+    """Return the accelerators that have other parameters than in the recorded run."""
+    found = {}
+    for name, backend in trace.places.backends.items():
+        own = {key.partition(".")[2]: each for key, each in _columns_of(columns, name).items()}
+        if own:
+            found[name] = UnitDesigns(backend, own, count)
+    return found
+
+
+def _unit_rows(unit: UnitTrace, designs: UnitDesigns | None, count: int) -> UnitRows:
+    if designs is None or not unit.jobs:
         as_run = np.array([[job.timing.cycles for job in unit.jobs]], np.int64)
         return UnitRows(as_run, np.zeros(count, np.int32))
-    first, rows = _distinct(list(own.values()), count)
-    values = {key.partition(".")[2]: column[first] for key, column in own.items()}
-    return UnitRows(job_cycles(unit, values), rows)
+    return UnitRows(designs.job_cycles(unit.jobs), designs.rows)
 
 
-def _assumptions(trace: RunTrace, columns: Mapping[str, Column]) -> str:
+def _assumption(trace: RunTrace, columns: Mapping[str, Column]) -> str:
     """Return what is assumed to be as in the recorded run although parameters may change it."""
-    changes = any(name.split(".")[0] == PLATFORM for name in columns)
-    if not changes or not trace.platform.caches:
+    platform = trace.platform
+    inert = {_CLOCK} if not any(region.clocks for region in platform.memory) else set()
+    if not any(name.split(".")[0] == PLATFORM and name not in inert for name in columns):
         return ""
-    if any(cache.prefetch for cache in trace.platform.caches):
+    if any(cache.prefetch for cache in platform.caches):
         return "misses of caches take the cycles that they took in the recorded run"
-    if any(cache.has_data and cache.write == "through" for cache in trace.platform.caches):
+    passed = {name for region in platform.cached_ram for name in region.caches}
+    if any(cache.name in passed and cache.write == "through" for cache in platform.caches):
         return "stores that a cache passes on wait as long as in the recorded run"
-    return ""
+    return _SAME_PLACES if trace.places.depends_on_core else ""
 
 
 def _energy(trace: RunTrace, walked: Walked) -> NDArray[np.float64] | None:

@@ -14,6 +14,8 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.chip.platform_file import Platform
 from covp.chip.platform_file.caches import GhostCache
 from covp.device.timing.ways import OperandRuns
+from covp.evaluation.varied import PLATFORM, SHAPE, WAITS
+from covp.exploration.retiming.places import Places
 from covp.hardware.job_unit import JobRecord
 from covp.runtime.profile import Profile
 
@@ -144,9 +146,10 @@ class RunTrace:
     Attributes:
         platform: that it ran on.
         code, segments: what the core executed.
-        caches: those whose misses were counted, with their sizes.
+        caches: the shapes whose misses were counted.
         operands: see `covp.device.timing.trace.OperandRuns`; their counts are in ``segments``.
         path: its steps in order, of the type `STEP`.
+        places: where its layers could have been.
         units: by name of the accelerator.
         in_core: accelerators of custom instructions, by name.
         profile: of the run.
@@ -159,6 +162,7 @@ class RunTrace:
     segments: SegmentTable
     operands: tuple[OperandRuns, ...]
     path: NDArray[Any]
+    places: Places
     caches: tuple[GhostCache, ...]
     units: Mapping[str, UnitTrace]
     in_core: Mapping[str, AcceleratorBackend]
@@ -178,15 +182,32 @@ class RunTrace:
 
         They are named as in `covp.evaluation.varied`.
         """
-        names = {"platform.clock_hz", "platform.core", "platform.timing"}
-        if not self.platform.caches:
-            parts = ("wait_states", "wait_states.fetch", "wait_states.data")
-            names |= {f"platform.{r.name}.{part}" for r in self.platform.memory for part in parts}
-        names |= {f"platform.{one.name}.size" for one in self.caches}
-        backends = {name: unit.backend for name, unit in self.units.items()} | dict(self.in_core)
-        return frozenset(names).union(
+        names = time_parameters(self.platform) | {f"{PLATFORM}.core"}
+        return names.union(
             f"{name}.{parameter.name}"
-            for name, backend in backends.items()
+            for name, backend in self.places.backends.items()
             for parameter in backend.parameters
             if parameter.timing
         )
+
+
+def time_parameters(platform: Platform) -> frozenset[str]:
+    """Return the names of a platform's parameters that change its time alone, but for its core.
+
+    What a cache that reads in advance waits for depends on the order of all that runs, so the
+    memory behind it is none of them. The line of a cache that holds RAM is in the program.
+    """
+    ahead = {cache.name for cache in platform.caches if cache.prefetch}
+    behind = [region for region in platform.memory if ahead & {*region.caches}]
+    ram = {name for region in platform.cached_ram for name in region.caches}
+    names = {f"{PLATFORM}.timing"}
+    if not any(region.clocks for region in behind):
+        names.add(f"{PLATFORM}.clock_hz")
+    for region in platform.memory:
+        if region not in behind:
+            names |= {f"{PLATFORM}.{region.name}.{part}" for part in WAITS}
+    for cache in platform.caches:
+        if not cache.prefetch:
+            parts = [part for part in SHAPE if part != "line" or cache.name not in ram]
+            names |= {f"{PLATFORM}.{cache.name}.{part}" for part in parts}
+    return frozenset(names)

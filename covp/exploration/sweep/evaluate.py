@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from covp.errors import CovpError
+from covp.evaluation.varied import PLATFORM
 from covp.exploration.retiming import Retimed, retime
 from covp.exploration.sweep.estimates import area_um2, cycles_source
 from covp.exploration.sweep.points import Point, Row
@@ -53,15 +54,45 @@ def _rows(base: Point, free: Sequence[str], points: Sequence[Point]) -> list[Row
         points: with a value for each of them.
     """
     try:
-        found = build_and_run(base, with_trace=bool(free))
+        found = build_and_run(base, with_trace=bool(free), like=points if free else ())
     except CovpError as error:
         return [point.row(_failure(error)) for point in points]
     if not free:
         return [point.row(found.figures) for point in points]
+    figures = _retime(found, free, points)
+    left = [number for number, each in enumerate(figures) if each is None]
+    if found.trace is not None and found.trace.places.contests:
+        _place_anew(free, points, figures, left)
     return [
-        point.row(_alone(point) if figures is None else figures)
-        for point, figures in zip(points, _retime(found, free, points), strict=True)
+        point.row(_alone(point) if each is None else each)
+        for point, each in zip(points, figures, strict=True)
     ]
+
+
+def _place_anew(
+    free: Sequence[str],
+    points: Sequence[Point],
+    figures: list[Figures | None],
+    left: Sequence[int],
+) -> None:
+    """Retime points whose layers are elsewhere, each from a run of one that has them there.
+
+    Args:
+        free, points: as of `_rows`.
+        figures: of the points; set where they are retimed.
+        left: the numbers of the points that are to be.
+    """
+    while left:
+        try:
+            found = build_and_run(points[left[0]], True, [points[number] for number in left])
+        except CovpError:
+            retimed: list[Figures | None] = [None] * len(left)
+        else:
+            retimed = _retime(found, free, [points[number] for number in left])
+        for number, own in zip(left, retimed, strict=True):
+            figures[number] = own
+        # the first is retimed from its own run, or cannot be at all
+        left = [number for number in left[1:] if figures[number] is None]
 
 
 def _retime(
@@ -71,7 +102,7 @@ def _retime(
     trace = found.trace
     if trace is None:
         return [None] * len(points)
-    owners = {"platform", *trace.units, *trace.in_core}
+    owners = {PLATFORM, *trace.places.backends}
     known = [name for name in free if name.partition(".")[0] in owners]  # others do nothing here
     values = [point.values for point in points]
     try:
@@ -81,11 +112,12 @@ def _retime(
         half = len(points) // 2
         parts = (points[:half], points[half:]) if half else ()
         return [each for part in parts for each in _retime(found, free, part)] or [None]
-    if designs.assumes:
-        return [None] * len(points)
+    exact = _repeat(designs.is_exact, len(points))
     return [
         {**found.figures, **own, **cycles_source(point), "area_um2": area_um2(point)}
-        for point, own in zip(points, _figures(designs, len(points)), strict=True)
+        if is_exact
+        else None
+        for point, own, is_exact in zip(points, _figures(designs, len(points)), exact, strict=True)
     ]
 
 
@@ -113,7 +145,7 @@ def _repeat(column: Any, count: int) -> list[Any]:
 def _alone(point: Point) -> Figures:
     """Return the figures of a point that runs with all of its values."""
     try:
-        return build_and_run(point, with_trace=False).figures
+        return build_and_run(point).figures
     except CovpError as error:
         return _failure(error)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from covp.accelerator.parameters import Value
 from covp.base.cache import content_key
 from covp.building.schedules import schedules_of
 from covp.chip.platform_file import load_platform
@@ -17,13 +19,16 @@ from covp.evaluation.renewed import renew_build
 from covp.evaluation.runner import measure_inference
 from covp.evaluation.varied import PLATFORM, vary_design
 from covp.exploration.retiming import RunTrace
+from covp.exploration.retiming.core_times import shape_of
 from covp.exploration.retiming.recording import record_with_result
+from covp.exploration.retiming.run_trace import time_parameters
 from covp.exploration.sweep.content import data_content, model_content
 from covp.exploration.sweep.estimates import area_um2, cycles_source
 from covp.exploration.sweep.points import Point
 from covp.graph.graph import Graph
 from covp.graph.models import load_model
 
+_CacheValues = tuple[tuple[str, Value], ...]
 _KEPT = 64
 """Programs whose figures and traces a process keeps; a trace has about 100 kB."""
 
@@ -52,11 +57,7 @@ def timing_only(point: Point) -> frozenset[str]:
 @functools.lru_cache(maxsize=256)
 def _timing_only(content: str, platform: str, accelerators: tuple[str, ...]) -> frozenset[str]:
     board, units = vary_design(platform, accelerators, {})
-    names = {f"{PLATFORM}.clock_hz", f"{PLATFORM}.timing"}
-    if not board.caches:
-        parts = ("wait_states", "wait_states.fetch", "wait_states.data")
-        names |= {f"{PLATFORM}.{r.name}.{part}" for r in board.memory for part in parts}
-    return frozenset(names).union(
+    return time_parameters(board).union(
         f"{unit.name}.{parameter.name}"
         for unit in units
         for parameter in unit.parameters
@@ -64,32 +65,58 @@ def _timing_only(content: str, platform: str, accelerators: tuple[str, ...]) -> 
     )
 
 
-def build_and_run(point: Point, with_trace: bool) -> RecordedDesign:
+def build_and_run(
+    point: Point, with_trace: bool = False, like: Sequence[Point] = ()
+) -> RecordedDesign:
     """Return a design, built and run.
 
     Args:
         point: with all of its values.
         with_trace: whether the trace is wanted.
+        like: points that are retimed from the trace: it knows the shapes of their caches.
 
     Raises:
         CovpError: with one line, whatever goes wrong.
     """
-    return _kept(point, with_trace, _files(point))
+    return _kept(point, with_trace, _files(point), frozenset(map(_cache_values, like)))
+
+
+def _cache_values(point: Point) -> _CacheValues:
+    """Return the values of a point that are of its platform's caches."""
+    names = {f"{PLATFORM}.{cache.name}" for cache in load_platform(point.platform).caches}
+    return tuple(pair for pair in point.vary if pair[0].rpartition(".")[0] in names)
+
+
+def _shapes(point: Point, values: Iterable[_CacheValues]) -> dict[str, list[dict[str, int]]]:
+    """Return the shapes of caches by name, as `record` takes them; none that is not allowed."""
+    found: dict[str, list[dict[str, int]]] = {}
+    for each in values:
+        try:
+            caches = vary_design(point.platform, [], dict(each))[0].caches
+        except CovpError:
+            continue  # the row of such a point says why
+        for cache in caches:
+            if not cache.prefetch:
+                found.setdefault(cache.name, []).append(shape_of(cache).values)
+    return found
 
 
 @functools.lru_cache(maxsize=_KEPT)
-def _kept(point: Point, with_trace: bool, files: str) -> RecordedDesign:
+def _kept(
+    point: Point, with_trace: bool, files: str, caches: frozenset[_CacheValues]
+) -> RecordedDesign:
     made, sample = _build(point), _model(point.model, point.seed, files)[1]
     trace = None
     if with_trace:
         try:
-            trace, result = record_with_result(made, sample)
+            shapes = _shapes(point, caches)
+            trace, result = record_with_result(made, sample, shapes)
         except CovpError:
             with_trace = False
         else:
             better = renew_build(result)
             if better is not None:
-                trace, result = record_with_result(better, sample)
+                trace, result = record_with_result(better, sample, shapes)
     if not with_trace:
         result = measure_inference(made, sample)[0]
     return RecordedDesign({**figures_of(result, point), **_accuracy(result.build, point)}, trace)

@@ -26,6 +26,7 @@ def board(folder: Path, **changed: object) -> Path:
     for region in content["memory"]:
         region.pop("caches", None)
         region.pop("interface", None)
+        region.pop("clocks", None)
         region["wait_states"] = 0
     path = folder / "board.yaml"
     path.write_text(yaml.safe_dump({**content, **changed}))

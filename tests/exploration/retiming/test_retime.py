@@ -10,12 +10,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from covp.base.request import EVERY_MATCH
+from covp.building.schedules import schedules_of
+from covp.chip.platform_file import load_platform
 from covp.errors import CovpError
-from covp.evaluation import build, run
+from covp.evaluation import Sample, build, run
 from covp.evaluation.energy import Energy
+from covp.evaluation.runner import Runner
 from covp.evaluation.varied import vary_design
 from covp.exploration.retiming import RunTrace, record, retime
 from covp.graph.graph import Graph
+from covp.runtime.profile import Profile
 from tests.accelerator.test_data_cache import uncoupled
 from tests.exploration.retiming.network import small_network
 
@@ -202,10 +207,87 @@ def test_caches_of_other_sizes_are_counted_in_one_run():
         found = retime(traced, values)
         assert found.cycles[0] == result.profile.cycles
         assert "stores" in found.assumes
-    with pytest.raises(CovpError, match="was not recorded, but 256, 1024, 4096, 16384"):
+    with pytest.raises(CovpError, match="512/32/1 were not recorded, but 256/32/1, 1024/32/1"):
         retime(traced, {"platform.icache.size": 512})
     with pytest.raises(CovpError, match="icache"):
         record(made("vexriscv-cfu", ()), sizes={"lcache": SIZES})
+
+
+def run_of(platform: str, units: tuple[str, ...], values: dict[str, int | float | str]) -> Profile:
+    """What the program of a platform takes with other parameters: its schedules stay."""
+    other, backends = vary_design(platform, units, values)
+    schedules = schedules_of(load_platform(platform), EVERY_MATCH)
+    made = build(network(), other, backends, EVERY_MATCH, name="small", schedules=schedules)
+    with Runner(made) as runner:
+        return runner.run(Sample.random(made.graph)).profile
+
+
+@pytest.mark.parametrize(
+    ("platform", "units", "shapes", "waits"),
+    [
+        ("nucleo-u575zi", ("gemm",), {"icache": {"line": 32, "ways": 1}}, {"flash": 2}),
+        ("nucleo-u575zi", (), {"icache": {"size": 2048, "line": 8, "ways": 4}}, {"ram": 1}),
+        ("raspberry-pi-pico", ("qconv2d:wait=sleep",), {"xip": {"ways": 4}}, {"flash": 20}),
+        ("esp32-c3", ("cfu",), {"cache": {"size": 4096, "line": 16}}, {"ram": 2}),
+        # random replacement; a line of the data cache would be in the program
+        ("nucleo-f746zg", ("gemm",), {"icache": {"line": 16}, "dcache": {"ways": 2}}, {"flash": 9}),
+    ],
+)
+def test_caches_of_another_shape_and_their_memory(platform, units, shapes, waits):
+    trace = record(made(platform, units), sizes={name: [each] for name, each in shapes.items()})
+    values: dict[str, int | float | str] = {
+        f"platform.{name}.{key}": value
+        for name, shape in shapes.items()
+        for key, value in shape.items()
+    }
+    values |= {f"platform.{name}.wait_states": count for name, count in waits.items()}
+    found, profile = retime(trace, values), run_of(platform, units, values)
+    assert (found.cycles[0], found.instructions[0]) == (profile.cycles, profile.instructions)
+    assert found.is_exact.all() and not found.assumes and profile.cycles != trace.cycles
+
+
+def test_what_a_trace_cannot_tell_is_no_parameter_of_it():
+    """The order of what runs decides what is read in advance; a line of RAM is in the program."""
+    names = recorded("nucleo-l4r5zi", ()).retimable
+    assert "platform.dcache.line" in names and "platform.ram.wait_states" in names
+    rest = {"platform.icache.line", "platform.flash.wait_states", "platform.clock_hz"}
+    assert not rest & names
+    assert "platform.dcache.line" not in recorded("nucleo-f746zg", ()).retimable
+
+
+def test_wait_states_follow_the_clock():
+    trace, clocks = recorded("nucleo-u575zi", ()), [20_000_000, 64_000_000, 160_000_000]
+    found = retime(trace, {"platform.clock_hz": clocks})
+    for hertz, cycles in zip(clocks, found.cycles.tolist(), strict=True):
+        assert cycles == run_of("nucleo-u575zi", (), {"platform.clock_hz": hertz}).cycles
+    assert found.cycles[0] < found.cycles[1] < found.cycles[2] == trace.cycles
+    assert found.seconds[0] > found.seconds[2] and found.is_exact.all()
+    with pytest.raises(CovpError, match="works up to 160000000 Hz"):
+        retime(trace, {"platform.clock_hz": 200_000_000})
+
+
+def test_layers_that_another_unit_would_get_are_said():
+    units = ("a=gemm:size=4,scratchpad=2048", "b=qconv2d")
+    trace = record(build(network(), "riscv32", units, EVERY_MATCH, name="small"))
+    column = {"b.macs_per_cycle": [1, 16, 1000], "a.startup_cycles": [10_000, 32, 32]}
+    found = retime(trace, column)
+    runs = [
+        run_of("riscv32", units, {name: each[n] for name, each in column.items()}).cycles
+        for n in range(3)
+    ]
+    assert found.is_exact.tolist() == [a == b for a, b in zip(found.cycles, runs, strict=True)]
+    assert not found.is_exact.all() and "elsewhere" in found.assumes
+    # an accelerator that has no layer in the recorded run can still get some
+    idle = record(build(network(), "riscv32", ("gemm", "b=gemm:startup_cycles=999"), EVERY_MATCH))
+    assert not idle.units["b"].jobs
+    assert retime(idle, {"b.startup_cycles": [999, 0]}).is_exact.tolist() == [True, False]
+
+
+def test_layers_that_the_core_would_get_are_said():
+    trace = record(build(network(), "riscv32", ("gemm:size=4",), name="small"))
+    assert retime(trace, {"gemm.startup_cycles": [32, 10**6]}).is_exact.tolist() == [True, False]
+    assert "elsewhere" in retime(trace, {"platform.timing": "ibex"}).assumes
+    assert not retime(trace, {"platform.clock_hz": 10**6}).assumes
 
 
 def test_a_trace_is_data_and_small():

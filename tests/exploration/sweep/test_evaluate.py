@@ -122,3 +122,28 @@ def test_a_value_that_is_not_allowed_fails_alone(tmp_path):
     assert [row.how for row in rows] == ["retimed", "retimed", None, "retimed", None]
     assert ["=0 must be" in str(row.reason) for row in rows] == [False, False, True, False, False]
     assert "=5000 must be" in str(rows[4].reason)
+
+
+def test_layers_are_placed_anew_for_each_design(tmp_path):
+    """Of two units that can do a layer the faster one gets it, by the parameters of the design."""
+    (tmp_path / "m.tflite").write_bytes(small_model())
+    content = {
+        "models": ["m.tflite"],
+        "platforms": ["esp32-c3"],
+        "accelerators": [["a=gemm", "b=qconv2d:wait=sleep"]],
+        "vary": {
+            "b.macs_per_cycle": [1, 64],
+            "a.startup_cycles": [0, 20000],
+            "platform.cache.size": ["8K", "16K"],
+        },
+    }
+    points = expand(make_spec(content, folder=tmp_path))
+    rows = evaluate_points(points)
+    assert {row.how for row in rows} == {"retimed"}
+    for point, row in zip(points, rows, strict=True):
+        assert evaluate_points([point]) == [row]
+        platform, units = vary_design(point.platform, point.accelerators, point.values)
+        made = build(point.model, platform, units, allow_slower=True, allow_unused=True)
+        profile = run(made, check="output").profile
+        assert (row.cycles, row.instructions) == (profile.cycles, profile.instructions)
+    assert len({row.cycles for row in rows}) == 3
