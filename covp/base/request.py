@@ -140,6 +140,17 @@ class BuildOptions(msgspec.Struct, frozen=True, kw_only=True):
             least=1,
         ),
     ] = FLASH_TRADE
+    ram_weights: Annotated[
+        int,
+        Option(
+            text="Keep up to so many bytes of weights in RAM, copied there at start, of the layers "
+            "that gain the most by it (default: as many as fit).",
+            heading="Schedules",
+            metavar="[BYTES]",
+            least=0,
+            bare=1 << 31,
+        ),
+    ] = 0
     tuned: Annotated[
         bool,
         Option(text="Use the tuner's records.", heading="Schedules", names="--tuned/--untuned"),
@@ -227,6 +238,7 @@ class BuildChanges(TypedDict, total=False):
     optimize: Objective
     max_scratch: int | None
     flash_trade: int | None
+    ram_weights: int
     tuned: bool
     require_offload: Sequence[str]
 

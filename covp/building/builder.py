@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,16 +17,18 @@ from covp.building.core_costs import simulated_cycles
 from covp.building.overlap import Overlap, plan_overlap
 from covp.building.patches import count_of, describe_patches, plan_patches
 from covp.building.platform_costs import measure_recorded
+from covp.building.ram_weights import fast_flash, plan_ram_weights
 from covp.building.schedules import (
     UNTUNED,
     RecordedSchedules,
     Schedules,
     ScheduleSource,
+    recorded_schedules,
     schedules_of,
 )
 from covp.building.tune.records import ScheduleTrial
 from covp.chip.platform_file import Platform, load_platform
-from covp.codegen.generate import generate
+from covp.codegen.generate import ScheduleChoice, generate
 from covp.codegen.lifetimes import arena_tensors
 from covp.codegen.program import Program
 from covp.codegen.schedule import Schedule
@@ -274,6 +276,8 @@ def build(
             program = make(graph, options=read, plan=plan)
     if options.patches:
         program = _in_patches(program, make, accelerators, options, passes)
+    if options.ram_weights:
+        program = _in_ram(program, make, choice, options, passes)
     for kind in options.require_offload:
         _demand_offload(program, kind)
     names = tuple(a if isinstance(a, str) else a.spec for a in accelerators)
@@ -291,6 +295,43 @@ def build(
         recorded = _RecordedSchedules(schedules, tuple(used), again)
     log_build(program)
     return Build(program, names, options, ScheduleSource.of(used), (), recorded, considered)
+
+
+def _in_ram(
+    plain: Program,
+    make: Callable[..., Program],
+    choice: ScheduleChoice | None,
+    options: BuildOptions,
+    passes: Sequence[Pass],
+) -> Program:
+    """Return the program with constants in RAM, where that is faster; its last warning says so."""
+    read, graph = options.for_graph(), plain.graph
+    fast = fast_flash(plain.platform)
+    best: RecordedSchedules | None = None
+    if isinstance(choice, _Noted):
+        best = measure_recorded(
+            recorded_schedules(fast, options),
+            run_passes(graph, passes),
+            partial(generate, graph, fast, options=read.core_alone(), passes=passes),
+        )
+
+    def make_in(names: Collection[str] | None) -> Program:
+        if best is None or not isinstance(choice, _Noted) or names == set():
+            return plain
+        flash, ram = _Noted(choice.schedules, []), _Noted(best, [])
+
+        def choose(op: Op) -> Schedule | None:
+            return (ram if names is None or op.name in names else flash)(op)
+
+        program = make(graph, options=read, schedules=choose)
+        noted[program] = [*flash.used, *ram.used]
+        return program
+
+    noted: dict[Program, list[tuple[Op, ScheduleTrial]]] = {}
+    found = plan_ram_weights(plain, options.ram_weights, options.toolchain, make_in)
+    if isinstance(choice, _Noted):
+        choice.used.extend(noted.get(found.made, ()))
+    return replace(found.program, warnings=(*found.program.warnings, found.note))
 
 
 def _in_patches(

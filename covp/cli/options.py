@@ -266,6 +266,23 @@ def bundle(
     return decorate
 
 
+class _Bytes(click.IntRange):
+    """A number of bytes, or a size such as 64K."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the bytes; fail where the text is neither."""
+        if isinstance(value, str) and not value.isdigit():
+            from covp.chip.platform_file import parse_size  # quick start of the command line
+
+            try:
+                value = parse_size(value)
+            except ValueError as error:
+                self.fail(str(error), param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def _value_of(hint: Any, about: Option, default: Any) -> dict[str, Any]:
     """Return the arguments of click's option for a type of field."""
     if hint is bool:
@@ -276,16 +293,18 @@ def _value_of(hint: Any, about: Option, default: Any) -> dict[str, Any]:
         return {"multiple": True, "callback": _pairs}
     if hint == Sequence[str]:
         return {"multiple": True}
+    is_size = "BYTES" in (about.metavar or "")
+    number = _Bytes(about.least) if is_size else click.IntRange(about.least)
     if about.bare is not None:
         return {
-            "type": click.IntRange(about.least),
+            "type": number,
             "is_flag": False,
             "flag_value": about.bare,
             "callback": lambda context, parameter, number: number or default,
         }
     kind = click.Choice(about.choices) if about.choices else str
     return {
-        "type": kind if about.least is None else click.IntRange(about.least),
+        "type": kind if about.least is None else number,
         "default": default,
         "show_default": default not in (None, ""),
     }

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.placement import Alternative, Refusal
-from covp.chip.platform_file import Platform
+from covp.chip.platform_file import Platform, Region
 from covp.graph.graph import Graph, Quantization
 from covp.graph.reference import ReferenceExecutor, run_reference
 from covp.graph.user_operators import UserOperator, find_user_operator, register_operator
@@ -280,6 +280,10 @@ class Program:
     def state_bytes(self) -> int:
         """Bytes of the arena that hold the states."""
         return sum(state.tensor.nbytes for state in self.states)
+
+    def ram_left(self, regions: Sequence[Region]) -> int:
+        """Return the bytes of memory ``regions`` that the stack and the arena leave."""
+        return sum(one.bytes for one in regions) - self.platform.stack_bytes - self.arena_bytes
 
     def reference(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return the outputs that are expected: the graph in numpy, with TFLM's arithmetic.

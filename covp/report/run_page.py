@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from covp.evaluation.data.quality import BesideRecord, DataRecord
 from covp.evaluation.documents import Run
-from covp.report.accuracy_table import accuracy_table
 from covp.report.comparison_tables import by_layer_table, totals_table
 from covp.report.figures.comparison import Named, by_layer_figure, totals_figure
 from covp.report.figures.costs import causes_figure, energy_figure, traffic_figure
@@ -16,7 +16,19 @@ from covp.report.figures.memory import arena_figure, memory_figure
 from covp.report.figures.roofline import roofline_figure
 from covp.report.layer_tables import layers_table, work_table
 from covp.report.model_graph import ModelGraph
-from covp.report.page import Facts, Figure, FigureTile, Note, PagePart, Section, Tiles, write_page
+from covp.report.page import (
+    Cell,
+    Column,
+    Facts,
+    Figure,
+    FigureTile,
+    Note,
+    PagePart,
+    Section,
+    Table,
+    Tiles,
+    write_page,
+)
 from covp.report.quantities import certainty
 from covp.report.run_tables import (
     arena_table,
@@ -29,6 +41,7 @@ from covp.report.run_tables import (
     traffic_by_layer,
     traffic_table,
 )
+from covp.report.table import Value
 
 _AGAIN = "this document is of an older covp; run it again"
 
@@ -87,7 +100,7 @@ def _sections(run: Run) -> Iterator[Section]:
     facts: list[PagePart] = [_limit(run), _tiles(run), _facts(run)]
     yield Section("What ran", [*facts, *_warnings(run), certainty_table(run)])
     if run.data is not None:
-        yield Section("Accuracy", [accuracy_table(run.data)])
+        yield Section("Accuracy", [_accuracy_table(run.data)])
     yield Section("Layers", list(_layers(run)))
     yield Section("Causes", list(_causes(run)))
     yield Section("Roofline", list(_roofline(run)))
@@ -249,3 +262,46 @@ def _energy(run: Run) -> Iterator[PagePart]:
         )
         return
     yield from (figure, energy_table(run))
+
+
+def _accuracy_table(data: DataRecord) -> Table:
+    """Return the model, the float model and LiteRT on the same samples, as far as they ran."""
+    where = "on the device" if data.on == "device" else "by the bit-exact reference"
+    others = ((data.float, "the float model"), (data.litert, "LiteRT"))
+    found = [_accuracy_row(f"this model, {where}", data)]
+    found += [_accuracy_row(f"{name} ({one.what})", one) for one, name in others if one is not None]
+    columns = [
+        Column("model"),
+        Column("top-1", "%", ".2f"),
+        Column("top-5", "%", ".2f"),
+        Column("AUC", format=".4f"),
+        Column("mean absolute error", format="~4"),
+        Column("mean squared error", format="~4"),
+        Column("other classes", "samples", ",", "samples of which it says another class"),
+        Column("other outputs", "samples", ",", "samples whose output bytes differ"),
+    ]
+    said = [f"{data.samples:,} samples"]
+    if data.saturated:
+        said.append(
+            f"{data.saturated:.2%} of the inputs' values are beyond what the input can hold"
+        )
+    if data.litert_reason:
+        said.append(f"no LiteRT: {data.litert_reason}")
+    return Table("Accuracy", columns, found, caption=f"{'; '.join(said)}.")
+
+
+def _accuracy_row(name: str, scores: BesideRecord | DataRecord) -> list[Value | Cell]:
+    error = scores.mean_error  # LiteRT and the float model are compared with the model as it ran
+    return [
+        name,
+        None if scores.top1 is None else 100 * scores.top1,
+        None if scores.top5 is None else 100 * scores.top5,
+        scores.auc,
+        error.absolute if error else None,
+        error.squared if error else None,
+        *(
+            (scores.other_classes, scores.other_bytes)
+            if isinstance(scores, BesideRecord)
+            else (None, None)
+        ),
+    ]
