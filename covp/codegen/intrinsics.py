@@ -205,3 +205,39 @@ MAC = register(
         better=frozenset({"dsp"}),
     )
 )
+
+
+SINGLE_LOADS = "_ldr"
+"""End of the names of tiles that load words by `load_words`."""
+_FARTHEST = 4095
+"""Bytes from a register that LDR reaches."""
+
+
+def load_words(words: list[tuple[str, str, int]]) -> list[str]:
+    """Return C statements that load words by LDR, one after the other, not two at once by LDRD.
+
+    A Cortex-M4 takes n + 1 cycles for n of them in a row, and three for each LDRD (Arm 100166,
+    Cortex-M4 r0p1, "Load/store timings").
+
+    Args:
+        words: the new variable of each, a pointer to words, and an index. What they point to does
+            not change in their function.
+    """
+    far = [word for word in words if 4 * word[2] > _FARTHEST]
+    near = [word for word in words if word not in far]
+    lines = [f"int32_t {name} = (int32_t){pointer}[{at}];" for name, pointer, at in far]
+    if not near:
+        return lines
+    pointers = list(dict.fromkeys(pointer for _, pointer, _ in near))
+    number = {pointer: len(near) + n for n, pointer in enumerate(pointers)}
+    loads = [
+        f"ldr %{n}, [%{number[pointer]}, #{4 * at}]" for n, (_, pointer, at) in enumerate(near)
+    ]
+    text = "\\n\\t".join(loads)
+    outputs = ", ".join(f'"=&r"({name})' for name, _, _ in near)
+    inputs = ", ".join(f'"r"({pointer})' for pointer in pointers)
+    return [
+        *lines,
+        f"int32_t {', '.join(name for name, _, _ in near)};",
+        f'__asm__("{text}" : {outputs} : {inputs});',
+    ]

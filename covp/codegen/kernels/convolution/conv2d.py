@@ -37,9 +37,9 @@ def emit_conv2d(request: KernelRequest) -> LayerCode:
     code: Conv2DCode | FoldedBytesCode | PackedWeightsCode | WinogradCode
     if schedule.tile in ("packed_weights", LOADS_AHEAD):
         code = PackedWeightsCode(request, problem, schedule)
-    elif schedule.tile == "folded_bytes":
+    elif schedule.tile.startswith("folded_bytes"):
         code = FoldedBytesCode(request, problem, schedule)
-    elif schedule.tile == "winograd":
+    elif schedule.tile.startswith("winograd"):
         code = WinogradCode(request, problem, schedule)
     else:
         code = Conv2DCode(request, problem, block_of(schedule))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covp.chip.cores import Core
-from covp.codegen.intrinsics import DotProduct, dot_products, find_dot_product
+from covp.codegen.intrinsics import SINGLE_LOADS, DotProduct, dot_products, find_dot_product
 from covp.codegen.kernels.convolution.folded_bytes import FoldedBytesCode
 from covp.codegen.kernels.convolution.gemm import RegisterBlock
 from covp.codegen.kernels.convolution.packed_channels import LOADS_AHEAD, PackedWeightsCode
@@ -26,6 +26,12 @@ _WINOGRAD = KnobSpace(
     "winograd", {"tiles": (1, 2, 3, 4), "channels": (1, 2, 3, 4), "unroll": (1, 2, 4)}
 )
 _FOLDED_BYTES = KnobSpace("folded_bytes", {"channels": (2, 3, 4), "unroll": (1, 2, 4, 8)})
+_SMLAD = {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4), "unroll": (2, 4, 8), "weights": (8, 16)}
+_SINGLE = (
+    KnobSpace(f"smlad{SINGLE_LOADS}", _SMLAD),
+    KnobSpace(f"winograd{SINGLE_LOADS}", _WINOGRAD.knobs),
+    KnobSpace(f"folded_bytes{SINGLE_LOADS}", _FOLDED_BYTES.knobs),
+)
 _MOST_SUMS = 16
 """Sums beyond this spill on every core."""
 
@@ -126,6 +132,8 @@ def _spaces(core: Core) -> Iterator[KnobSpace]:
             channels = (1, 2, 3, 4, 6, 8, 12, 16)
         knobs = {"pixels": (1, 2, 3, 4), "channels": channels, "unroll": (1, 2, 4, 8)}
         yield KnobSpace(dot.name, {**knobs, "weights": (8, 16)} if dot.lanes == 2 else knobs)
+    if core.has("dsp"):
+        yield from _SINGLE
     yield _PACKED
     yield _WINOGRAD
     yield _FOLDED_BYTES
@@ -140,15 +148,15 @@ def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
     """Return whether the tile can compute the layer on the core."""
     pixels = problem.batch * problem.out_height * problem.out_width
     if problem.weights.dtype == np.int16 and not (
-        schedule.tile == "mac" or (schedule.tile == "smlad" and schedule["weights"] == 16)
+        schedule.tile == "mac" or (schedule.tile.startswith("smlad") and schedule["weights"] == 16)
     ):
         return False
     if schedule.tile in ("packed_weights", LOADS_AHEAD):
         one = rows_in_place(problem) and problem.in_height * problem.in_width == 1
         return not core.has("dsp") and one and PackedWeightsCode.fits(problem, schedule["unroll"])
-    if schedule.tile == "folded_bytes":
+    if schedule.tile.startswith("folded_bytes"):
         return FoldedBytesCode.fits(problem, core, schedule)
-    if schedule.tile == "winograd":
+    if schedule.tile.startswith("winograd"):
         return WinogradCode.fits(problem, core, schedule)
     block = block_of(schedule)
     if block.pixels > pixels or block.channels > problem.out_channels:
@@ -177,8 +185,9 @@ def block_of(schedule: Schedule) -> RegisterBlock | PackedBlock:
     """Return the register block of a schedule; not for tiles with a file of their own."""
     if schedule.tile == "packed":
         return PackedBlock(schedule["pairs"], schedule["channels"], schedule["unroll"])
-    dot = find_dot_product(schedule.tile)
+    single = schedule.tile.endswith(SINGLE_LOADS)
+    dot = find_dot_product(schedule.tile.removesuffix(SINGLE_LOADS))
     if dot is None:
         raise UsageError(f"schedule {str(schedule)!r}: no instruction {schedule.tile!r} is known")
     shape = schedule["pixels"], schedule["channels"], schedule["unroll"]
-    return RegisterBlock(*shape, dot, weight_bits=schedule.knobs.get("weights", 8))
+    return RegisterBlock(*shape, dot, schedule.knobs.get("weights", 8), single)

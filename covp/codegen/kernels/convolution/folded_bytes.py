@@ -21,12 +21,14 @@ by the weights: layers whose sums may leave 32 bits are left to others. y and z 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
-from covp.codegen.intrinsics import SMLAD
+from covp.codegen.intrinsics import SINGLE_LOADS, SMLAD, load_words
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.finisher import layer_finisher
@@ -51,7 +53,7 @@ class FoldedBytesCode:
         self, request: KernelRequest, problem: QuantizedConv2D, schedule: Schedule
     ) -> None:
         self.request, self.problem = request, problem
-        self.channels = schedule["channels"]
+        self.channels, self.single = schedule["channels"], schedule.tile.endswith(SINGLE_LOADS)
         self.weights = problem.weights.reshape(problem.out_channels, -1).astype(np.int64)
         self.depth = self.weights.shape[1]
         self.unroll = min(schedule["unroll"], self.depth // 4)
@@ -172,6 +174,10 @@ class FoldedBytesCode:
 
     def _step(self, channels: int, step: int) -> list[str]:
         """Return C text of four k."""
+        if self.single:
+            words = [("y", "x", 2 * step), ("z", "x", 2 * step + 1)]
+            words += [(f"v{c}", "w", step * channels + c) for c in range(channels)]
+            return ["{", *load_words(words), *self._add(range(channels)), "}"]
         lines = [
             "{",
             f"    uint32_t y = x[{2 * step}], z = x[{2 * step + 1}];",
@@ -183,12 +189,16 @@ class FoldedBytesCode:
             lines.append(f"    uint32_t {', '.join(loads)};")
             if len(pair) == _TOGETHER:
                 lines.append(f"    {compiler_barrier([f'v{c}' for c in pair])}")
-            for c in pair:
-                lines += [
-                    f"    s{c} = __smlad((int32_t)v{c}, (int32_t)y, s{c});",
-                    f"    s{c} = __smlad((int32_t)(v{c} & 0x00ff00ffu), (int32_t)z, s{c});",
-                ]
+            lines += self._add(pair)
         return [*lines, f"    {compiler_barrier([f's{c}' for c in range(channels)])}", "}"]
+
+    def _add(self, channels: Iterable[int]) -> list[str]:
+        """Return C text of the products of some channels."""
+        return [
+            f"    s{c} = __smlad((int32_t){value}, (int32_t){word}, s{c});"
+            for c in channels
+            for value, word in ((f"v{c}", "y"), (f"((uint32_t)v{c} & 0x00ff00ffu)", "z"))
+        ]
 
 
 def _is_row(problem: QuantizedConv2D) -> bool:

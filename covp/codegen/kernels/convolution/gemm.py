@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, c_type, indent
-from covp.codegen.intrinsics import DotProduct
+from covp.codegen.intrinsics import DotProduct, load_words
 from covp.codegen.kernels.compiler_barrier import (
     barrier_macros,
     before_branches,
@@ -23,6 +23,9 @@ from covp.codegen.kernels.compiler_barrier import (
 )
 from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.graph.typed_convolution import QuantizedConv2D
+
+_REGISTERS, _POINTERS = 13, 2
+"""Of an Arm core, but for its stack pointer, its program counter and a loop counter."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class RegisterBlock:
         unroll: steps of the inner loop written out (`DotProduct.step` k each).
         dot: the instruction that multiplies and adds.
         weight_bits: 16 keeps the weights widened in flash, so that the core need not widen them.
+        single: words are loaded by `load_words`.
     """
 
     pixels: int
@@ -42,6 +46,7 @@ class RegisterBlock:
     unroll: int
     dot: DotProduct
     weight_bits: int = 8
+    single: bool = False
 
     @property
     def is_widened(self) -> bool:
@@ -292,6 +297,8 @@ class Gemm:
 
     def _step_wide(self, pixels: int, channels: int, step: int) -> list[str]:
         """Return C text of four k: a word of weights is split into the pairs (0, 2) and (1, 3)."""
+        if self.block.single:
+            return self._step_single(pixels, channels, step)
         widen = self.block.dot.widen
         lines = []
         for c in range(channels):
@@ -312,4 +319,34 @@ class Gemm:
                 lines.append(self.block.dot.add(f"s{p}{c}", x=f"y{p}", w=f"a{c}"))
                 lines.append(self.block.dot.add(f"s{p}{c}", x=f"z{p}", w=f"b{c}"))
             lines += self._keep(p, channels)
+        return lines
+
+    def _step_single(self, pixels: int, channels: int, step: int) -> list[str]:
+        """Return C text of four k, with as many loads in a row as there are registers for."""
+        dot, row = self.block.dot, self.row_stride // 2
+        at = [step * channels + c for c in range(channels)]
+        lines, widened = [], []
+        if self.block.weight_bits == 16:
+            words = [(f"{'ab'[n]}{c}", "w", 2 * at[c] + n) for c in range(channels) for n in (0, 1)]
+        else:
+            words = [(f"v{c}", "w", at[c]) for c in range(channels)]
+            widened = [
+                f"uint32_t u{c} = (uint32_t)v{c}; int32_t a{c} = {dot.widen}(u{c}), "
+                f"b{c} = {dot.widen}((u{c} >> 8) | (u{c} << 24));"
+                for c in range(channels)
+            ]
+        kept = pixels * channels + 2 * channels + _POINTERS
+        groups: list[list[int]] = [[]]
+        for p in range(pixels):
+            if groups[-1] and kept + 2 * len(groups[-1]) + 2 > _REGISTERS:
+                groups.append([])
+            groups[-1].append(p)
+        for group in groups:
+            own = [(f"{'yz'[n]}{p}", "x", 2 * step + p * row + n) for p in group for n in (0, 1)]
+            lines += [*load_words([*words, *own]), *widened]
+            words, widened = [], []
+            for p in group:
+                for c in range(channels):
+                    lines.append(dot.add(f"s{p}{c}", x=f"y{p}", w=f"a{c}"))
+                    lines.append(dot.add(f"s{p}{c}", x=f"z{p}", w=f"b{c}"))
         return lines

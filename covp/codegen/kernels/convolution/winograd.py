@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
-from covp.codegen.intrinsics import MAC, SMLAD, DotProduct
+from covp.codegen.intrinsics import MAC, SINGLE_LOADS, SMLAD, DotProduct, load_words
 from covp.codegen.kernels.compiler_barrier import LOADED, barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.finisher import layer_finisher
@@ -49,7 +49,7 @@ class WinogradCode:
         self.tiles = schedule["tiles"]
         self.channels = schedule["channels"]
         self.unroll = schedule["unroll"]
-        self.dot = _dot(request.core)
+        self.dot, self.single = _dot(request.core), schedule.tile.endswith(SINGLE_LOADS)
         # a core in order waits for a word that it has just loaded; 16 sums take all registers
         few = self.tiles > 1 and self.tiles * self.channels < 16
         self.ahead = request.core.architecture == "riscv" and few
@@ -219,6 +219,8 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
         return "\n".join([head, indent(lines), "}\n"])
 
     def _step(self, k: int, step: int) -> list[str]:
+        if self.single:
+            return self._step_single(k, step)
         kind = "uint32_t" if self.dot.lanes == 2 else "int32_t"
         loads = ", ".join(f"w{c} = w[{k * self.channels + c}]" for c in range(self.channels))
         words = [f"{kind} x{t} = x[{k * step + t}];" for t in range(self.tiles)]
@@ -232,6 +234,19 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
             for c in range(self.channels):
                 lines.append(self.dot.add(f"s{t}{c}", x=f"{cast}x{t}", w=f"{cast}w{c}"))
             lines.append(compiler_barrier([f"s{t}{c}" for c in range(self.channels)]))
+        return lines
+
+    def _step_single(self, k: int, step: int) -> list[str]:
+        """Return C text of a step whose words come by `load_words`, tiles two by two."""
+        words = [(f"w{c}", "w", k * self.channels + c) for c in range(self.channels)]
+        lines = []
+        for first in range(0, self.tiles, 2):
+            pair = range(first, min(first + 2, self.tiles))
+            lines += load_words([*words, *((f"x{t}", "x", k * step + t) for t in pair)])
+            words = []
+            for t in pair:
+                for c in range(self.channels):
+                    lines.append(self.dot.add(f"s{t}{c}", x=f"x{t}", w=f"w{c}"))
         return lines
 
     def _finish(self) -> str:
