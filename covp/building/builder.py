@@ -17,7 +17,7 @@ from covp.building.core_costs import simulated_cycles
 from covp.building.overlap import Overlap, plan_overlap
 from covp.building.patches import count_of, describe_patches, plan_patches
 from covp.building.platform_costs import measure_recorded
-from covp.building.ram_weights import fast_flash, plan_ram_weights
+from covp.building.ram_weights import IN_QUESTION, fast_flash, plan_ram_weights
 from covp.building.schedules import (
     UNTUNED,
     RecordedSchedules,
@@ -313,6 +313,7 @@ def _in_ram(
             recorded_schedules(fast, options),
             run_passes(graph, passes),
             partial(generate, graph, fast, options=read.core_alone(), passes=passes),
+            IN_QUESTION,
         )
 
     def make_in(names: Collection[str] | None) -> Program:

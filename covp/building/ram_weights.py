@@ -23,6 +23,8 @@ _ARRAY = re.compile(
     r"^static const (\w+) (\w+)\[(\d+)\] __attribute__\(\(aligned\(4\)\)\)", re.MULTILINE
 )
 """The beginning of an array as `covp.codegen.c_text.c_array` writes it: type, name, extent."""
+IN_QUESTION = 24
+"""Schedules of a layer that are measured: other ones than with weights in flash may be best."""
 _LEAST = 64
 """Bytes of a layer's constants from which they are considered."""
 _ROOM = 1024
@@ -94,7 +96,9 @@ def plan_ram_weights(
     platform = plain.platform
     before = simulated_cycles(plain, toolchain) if platform.core.timing else None
     regions = [region for region in platform.own_memory if region.kind == "ram"]
-    room = min(most, plain.ram_left(regions) - _ROOM)
+    # all variables with initial values lie in one region
+    largest = max(region.bytes for region in regions)
+    room = min(most, plain.ram_left(regions) - _ROOM, largest - _ROOM)
     # the arena is in the first RAM while it fits there beside them
     near = min(room, plain.ram_left(regions[:1]) - _ROOM)
     if before is None or room < _LEAST:
