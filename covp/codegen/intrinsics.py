@@ -209,6 +209,9 @@ MAC = register(
 
 SINGLE_LOADS = "_ldr"
 """End of the names of tiles that load words by `load_words`."""
+LOADS_MEMORY = '__asm__ volatile("" ::: "memory");'
+"""C statement of a function: its caller's stores come before it, although only `load_words` reads
+them."""
 _FARTHEST = 4095
 """Bytes from a register that LDR reaches."""
 
@@ -221,7 +224,7 @@ def load_words(words: list[tuple[str, str, int]]) -> list[str]:
 
     Args:
         words: the new variable of each, a pointer to words, and an index. What they point to does
-            not change in their function.
+            not change in their function, which begins with `LOADS_MEMORY`.
     """
     far = [word for word in words if 4 * word[2] > _FARTHEST]
     near = [word for word in words if word not in far]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
-from covp.codegen.intrinsics import SINGLE_LOADS, SMLAD, load_words
+from covp.codegen.intrinsics import LOADS_MEMORY, SINGLE_LOADS, SMLAD, load_words
 from covp.codegen.kernels.compiler_barrier import barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.finisher import layer_finisher
@@ -134,6 +134,7 @@ class FoldedBytesCode:
             "static __attribute__((noinline)) void multiply(const uint32_t *words, int32_t even,",
             "                                               int8_t *output)",
             "{",
+            *([f"    {LOADS_MEMORY}"] if self.single else []),
             "    const word *w = (const void *)weights;",
             "    const int32_t *q = channel_table;",
             f"    for (int32_t block = 0; block < {full}; block++) {{",

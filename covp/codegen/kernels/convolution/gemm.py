@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, c_type, indent
-from covp.codegen.intrinsics import DotProduct, load_words
+from covp.codegen.intrinsics import LOADS_MEMORY, DotProduct, load_words
 from covp.codegen.kernels.compiler_barrier import (
     barrier_macros,
     before_branches,
@@ -152,6 +152,8 @@ class Gemm:
             f"    {pointer}w = {'(const void *)' if words else ''}weights;",
             "    const int32_t *q = channel_table;",
         ]
+        if self.block.single:
+            lines.append(f"    {LOADS_MEMORY}")
         lines += [indent([line]) for line in self._before(pixels)]
         if full:
             lines.append(f"    for (int32_t block = 0; block < {full}; block++) {{")

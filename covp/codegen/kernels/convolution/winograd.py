@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
-from covp.codegen.intrinsics import MAC, SINGLE_LOADS, SMLAD, DotProduct, load_words
+from covp.codegen.intrinsics import (
+    LOADS_MEMORY,
+    MAC,
+    SINGLE_LOADS,
+    SMLAD,
+    DotProduct,
+    load_words,
+)
 from covp.codegen.kernels.compiler_barrier import LOADED, barrier_macros, compiler_barrier
 from covp.codegen.kernels.operands import Operands
 from covp.codegen.kernels.requantize.finisher import layer_finisher
@@ -201,6 +208,7 @@ static inline void fill(const int8_t *input, int32_t top, int8_t *strip)
             inner += ["{", indent(self._step(k, step)), "}"]
         inner += [f"x += {self.unroll * step};", f"w += {self.unroll * self.channels};"]
         lines = [
+            *([LOADS_MEMORY] if self.single else []),
             f"for (int32_t point = 0; point < {_POINTS}; point++) {{",
             "    int32_t " + ", ".join(f"s{t}{c} = 0" for t, c in names) + ";",
             f"    {pointer}x = patch + point * {self.tiles};",
