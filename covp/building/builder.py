@@ -308,7 +308,8 @@ def _in_ram(
     read, graph = options.for_graph(), plain.graph
     fast = fast_flash(plain.platform)
     best: RecordedSchedules | None = None
-    if isinstance(choice, _Noted):
+    # what runs at once with a unit, or strip by strip, was planned with its schedules
+    if isinstance(choice, _Noted) and not (options.overlap or options.patches):
         best = measure_recorded(
             recorded_schedules(fast, options),
             run_passes(graph, passes),

@@ -50,6 +50,21 @@ def test_layers_are_faster_and_the_same(network, toolchain):
     assert abs(made.memory().flash_bytes - plain.memory().flash_bytes) < nbytes
 
 
+def test_overlap_and_patches_stay_as_planned(network):
+    for units, changes in (
+        (("qconv2d:wait=sleep",), {"overlap": True, "allow_slower": True}),
+        ((), {"patches": "2"}),
+    ):
+        plain = build(network, BOARD, units, **changes)
+        made = build(network, BOARD, units, ram_weights=1 << 20, **changes)
+        assert [each.parts for each in made.program.layers] == [
+            each.parts for each in plain.program.layers
+        ]
+        assert made.program.arena_bytes == plain.program.arena_bytes
+        assert "RAM weights" in made.program.warnings[-1]
+        assert run(made, check="output").matches_reference
+
+
 @pytest.mark.parametrize("most", [200, 700, 2000])
 def test_no_more_than_is_allowed_is_moved_and_more_saves_more(network, most):
     few, some = (build(network, BOARD, ram_weights=bytes_) for bytes_ in (most, most + 1500))
