@@ -60,7 +60,7 @@ def test_the_table_has_the_front(call: Call, records: Path, small: Path) -> None
         (line,) = (x for x in done.out.splitlines() if x.startswith(f"--optimize {objective} "))
         assert re.search(r" [\d,]+ cycles +[\d,]+ B flash", line)
     assert "new trials in" in done.out and "per second" in done.out
-    assert "speed pays at most 5,000 B of flash per thousand saved" in done.out
+    assert "cycles pays at most 5,000 B of flash per thousand saved" in done.out
 
 
 @pytest.mark.costly
