@@ -223,7 +223,8 @@ static void time_first_run(Machine *m) {
 static void teach(Machine *m, Block *b, uint32_t place, uint8_t met) {
     Instruction *i = &b->version->code[place];
     end_words(m);
-    Met expected = b->version->expected[place] = (Met){met, (uint8_t)words_of(m, *i)};
+    uint32_t words = words_of(m, *i);
+    Met expected = b->version->expected[place] = (Met){met, (uint8_t)(words ? words : 1)};
     learn(m, b->address, place, i->bits, expected);
     set_met(m, i, expected);
     m->met_run = m->instructions;

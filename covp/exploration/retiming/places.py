@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from covp.accelerator.candidates import Candidate, find_candidates
 from covp.accelerator.cover import UNKNOWN, Choice, cheapest, groups
 from covp.accelerator.registry import find_backends
 from covp.building.builder import Build
+from covp.errors import CovpError
 from covp.exploration.retiming.unit_times import UnitDesigns
 from covp.graph.pattern import Match
 
@@ -100,13 +101,13 @@ class Places:
     @staticmethod
     def of(build: Build) -> Places:
         """Return the choices of a build."""
-        backends, lowered = find_backends(build.accelerators), build.program.lowered
+        backends, lowered = _requested(build), build.program.lowered
         names = {backend.name: backend for backend in backends}
         if not backends or lowered is None:
             return Places(names, ())
         accepted = find_candidates(lowered, backends).accepted
         stated = _stated_cycles(build)
-        cycles = [stated[_key(each)].pop(0) for each in accepted]
+        cycles = [next(stated.get(_key(each), iter(())), None) for each in accepted]
         positions = {op: position for position, op in enumerate(lowered.ops)}
         members = [frozenset(positions[op] for op in each.match.ops) for each in accepted]
         core = {
@@ -166,12 +167,22 @@ class Places:
         return found
 
 
+def _requested(build: Build) -> list[AcceleratorBackend]:
+    """Return the accelerators of a build, those without a layer too where their names tell them."""
+    used = {one.name: one.backend for one in build.program.accelerators}
+    try:
+        named = find_backends(build.accelerators)
+    except CovpError:  # they were given as objects
+        return list(used.values())
+    return [used.get(one.name, one) for one in named]
+
+
 def _key(candidate: Candidate) -> tuple[tuple[str, ...], str, str]:
     names = tuple(op.name for op in candidate.match.ops)
     return names, candidate.backend.name, candidate.match.name
 
 
-def _stated_cycles(build: Build) -> dict[tuple[tuple[str, ...], str, str], list[int | None]]:
+def _stated_cycles(build: Build) -> dict[tuple[tuple[str, ...], str, str], Iterator[int | None]]:
     """Return the cycles of matches as the partitioner compared them.
 
     Matches of the same operators by one pattern differ in the order of operands alone, and are
@@ -181,4 +192,4 @@ def _stated_cycles(build: Build) -> dict[tuple[tuple[str, ...], str, str], list[
     for entry in build.program.alternatives:
         key = (entry.operators, entry.target, entry.pattern)
         found.setdefault(key, []).append(entry.cycles)
-    return found
+    return {key: iter(cycles) for key, cycles in found.items()}

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from covp.accelerator.registry import find_backends
 from covp.base.request import EVERY_MATCH
 from covp.building.schedules import schedules_of
 from covp.chip.platform_file import load_platform
@@ -281,6 +282,14 @@ def test_layers_that_another_unit_would_get_are_said():
     idle = record(build(network(), "riscv32", ("gemm", "b=gemm:startup_cycles=999"), EVERY_MATCH))
     assert not idle.units["b"].jobs
     assert retime(idle, {"b.startup_cycles": [999, 0]}).is_exact.tolist() == [True, False]
+
+
+def test_an_accelerator_given_as_an_object_is_retimed():
+    (gemm,) = find_backends(["gemm:size=4,scratchpad=2048"])
+    own = type("Own", (type(gemm),), {"name": "own"})(gemm.values)
+    trace = record(build(network(), "riscv32", (own,), EVERY_MATCH, name="small"))
+    few, many = retime(trace, {"own.startup_cycles": [1, 1000]}).cycles
+    assert few < trace.cycles < many
 
 
 def test_layers_that_the_core_would_get_are_said():
