@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from covp.base.cache import cache_dir
 from covp.chip.platform_file import load_platform
 from covp.compilers.toolchain import SourceText, get_toolchain
+from covp.device.machine.native_caches import uncached_waits
 from covp.device.stop import Stop
 from covp.device.timing.trace import cost
 from covp.device.virtual import VirtualDevice
@@ -107,7 +108,8 @@ def obeys_the_law_of_time(device: VirtualDevice) -> None:
     trace = device.counts.trace()
     assert trace.instructions == device.instructions
     assert trace.cycles == device.cycles
-    assert cost(trace, device.core.timing) == device.cycles
+    waits = uncached_waits(device.platform)
+    assert cost(trace, device.core.timing, waits) == device.cycles
 
 
 @pytest.fixture(scope="session", autouse=True)
