@@ -150,8 +150,7 @@ def _write_sweeps(
     from covp.report import extra
 
     extra.altair()
-    from covp.report.sweep_page import sweep_sections, write_sweep_page
-    from covp.report.sweeps import read_sweep
+    from covp.report.sweep_page import read_sweep, sweep_sections, write_sweep_page
 
     if names and len(names) != len(folders):
         raise UsageError(f"--label: {len(names)} names for {len(folders)} sweeps")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Unpack
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.base.html_table import html_table
 from covp.base.request import (
     DEFAULT_BUILD,
     DEFAULT_RUN,
@@ -18,6 +17,7 @@ from covp.base.request import (
     change_options,
     request,
 )
+from covp.base.table_text import html_table
 from covp.building.builder import build
 from covp.building.schedules import Schedules, schedules_of
 from covp.chip.platform_file import Platform, load_platform

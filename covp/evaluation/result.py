@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from numpy.typing import NDArray
 
-from covp.base.html_table import html_table
+from covp.base.table_text import html_table
 from covp.building.builder import Build
 from covp.chip.platform_file import Platform
 from covp.codegen.lifetimes import arena_tensors, live_bytes

@@ -12,7 +12,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from covp.base.csv_text import cell
+from covp.base.table_text import csv_cell
 from covp.errors import UsageError
 from covp.evaluation.documents import Costed, Fetched, LayerRecord, Run
 from covp.report.quantities import (
@@ -55,12 +55,12 @@ def write_csv(path: Path, runs: Sequence[tuple[str, Run]]) -> None:
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow(map(cell, [*head, *memories]))
+            writer.writerow(map(csv_cell, [*head, *memories]))
             for cells, moved in found:
                 there = dict(moved)
                 values = [value for _, value in cells]
                 values += [there.get(name) for name in memories]
-                writer.writerow(map(_text, map(cell, values)))
+                writer.writerow(map(_text, map(csv_cell, values)))
     except OSError as problem:
         raise UsageError(f"cannot be written: {problem.strerror}", where=path) from None
 

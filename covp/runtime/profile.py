@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
 
-from covp.base.html_table import html_table
+from covp.base.table_text import html_table
 from covp.codegen.program import ProgramLayer
 from covp.device.phase_count import Causes, FunctionCount, Traffic, add_causes, add_traffic
 from covp.device.stop import NO_FIGURES, Sources, Stop

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from covp.base.csv_text import cell
+from covp.base.table_text import csv_cell
 from covp.evaluation.documents import Run
 from covp.report.columns import CAUSES, write_csv
 
@@ -87,6 +87,6 @@ def test_no_name_is_a_formula(name: str, tmp_path: Path, kws: Run) -> None:
 
 
 def test_numbers_stay_numbers() -> None:
-    assert [cell(value) for value in (-1, -1.5, "-1.5e-9", "+7", "a=b", "")] == [
+    assert [csv_cell(value) for value in (-1, -1.5, "-1.5e-9", "+7", "a=b", "")] == [
         *(-1, -1.5, "-1.5e-9", "+7", "a=b", ""),
     ]

@@ -19,13 +19,18 @@ def compiler_barrier(sums: Sequence[str]) -> str:
     return f"BARRIER{len(sums)}({', '.join(sums)});"
 
 
+def opaque(name: str) -> str:
+    """Return the C statement after which a compiler no longer knows where a value came from."""
+    return f'__asm__ volatile("" : "+r"({name}));'
+
+
 def before_branches(sums: Sequence[str]) -> list[str]:
     """Return C statements after sums whose requantization branches, before the first of them.
 
     Compilers would move the multiplications of a sum to its use, past the branch of the sum before,
     and spill all that they need.
     """
-    return [f'__asm__ volatile("" : "+r"({name}));' for name in sums]
+    return [opaque(name) for name in sums]
 
 
 def barrier_macros(counts: Iterable[int], opaque: bool = True) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from covp.base.csv_text import cell
 from covp.base.dependencies import load_extra
+from covp.base.table_text import csv_cell
 from covp.errors import CovpError
 from covp.exploration.sweep.constraints import Constraint, is_feasible
 from covp.exploration.sweep.points import Row
@@ -85,8 +85,8 @@ def write_csv(path: Path, rows: Sequence[Row], constraints: Sequence[Constraint]
     table = columns(rows, constraints)
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(map(cell, table))
-    writer.writerows(map(cell, row) for row in zip(*table.values(), strict=True))
+    writer.writerow(map(csv_cell, table))
+    writer.writerows(map(csv_cell, row) for row in zip(*table.values(), strict=True))
     write_file(path, text.getvalue().encode())
 
 

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.base.html_table import html_table
 from covp.base.pareto import front
+from covp.base.table_text import html_table
 from covp.exploration.sweep.constraints import is_feasible
 from covp.exploration.sweep.export import as_pandas, write_csv, write_parquet
 from covp.exploration.sweep.points import FIGURES, Row, SweepDocument, SweepRow

@@ -7,6 +7,8 @@ the block are gathered into scratch, with the input's zero point where the image
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from covp.codegen.c_text import indent
 from covp.codegen.kernels.convolution.conv2d_schedules import (
     block_of,
@@ -18,6 +20,7 @@ from covp.codegen.kernels.convolution.folded_bytes import FoldedBytesCode
 from covp.codegen.kernels.convolution.gemm import Gemm, RegisterBlock
 from covp.codegen.kernels.convolution.packed_channels import LOADS_AHEAD, PackedWeightsCode
 from covp.codegen.kernels.convolution.packed_pixels import PackedBlock, PackedGemm
+from covp.codegen.kernels.convolution.packed_threes import PackedThrees
 from covp.codegen.kernels.convolution.patches import PatchGather, rows_in_place
 from covp.codegen.kernels.convolution.winograd import WinogradCode
 from covp.codegen.kernels.operands import Operands
@@ -51,13 +54,14 @@ class Conv2DCode:
 
     Attributes:
         element: C type of inputs and outputs.
-        gemm_type, packed_type: of the tile of a `RegisterBlock`, of a `PackedBlock`.
+        gemm_type: of the tile of a `RegisterBlock`.
+        packed_types: of the tile of a `PackedBlock`, by the pixels that it packs together.
         group: k that the tile of a block reads at once, where it reads several.
     """
 
     element = "int8_t"
     gemm_type: type[Gemm] = Gemm
-    packed_type: type[PackedGemm] = PackedGemm
+    packed_types: ClassVar[dict[int, type[PackedGemm]]] = {2: PackedGemm, 3: PackedThrees}
     group = 4
 
     def __init__(
@@ -67,13 +71,12 @@ class Conv2DCode:
         self.problem = problem
         self.block = block
         self.depth = problem.kernel[0] * problem.kernel[1] * problem.in_channels
-        self.packed = isinstance(block, PackedBlock)
         self.reads_words = isinstance(block, RegisterBlock) and block.reads_words
         is_widened = (
             isinstance(block, RegisterBlock) and block.is_widened and self.element == "int8_t"
         )
         widen = block.dot.widen if isinstance(block, RegisterBlock) and is_widened else ""
-        several = self.reads_words or (self.group > 4 and not self.packed)
+        several = self.reads_words or (self.group > 4 and isinstance(block, RegisterBlock))
         aligned = self.depth % self.group == 0 or not several
         # then the tile reads the input itself
         self.patches_in_input = rows_in_place(problem) and not widen and aligned
@@ -81,7 +84,7 @@ class Conv2DCode:
         self.patches = PatchGather(problem, self.row_stride, widen, self.element)
         self.gemm: Gemm | PackedGemm
         if isinstance(block, PackedBlock):
-            self.gemm = self.packed_type(problem, request.core, block)
+            self.gemm = self.packed_types[block.together](problem, request.core, block)
         else:
             self.gemm = self.gemm_type(problem, request.core, block, self.row_stride)
 
@@ -104,8 +107,9 @@ class Conv2DCode:
             self.gemm.requantizer.function(),
             self.gemm.function("tile"),
             "" if self.patches_in_input else self.patches.function(),
-            self._pack() if self.packed else "",
         ]
+        if isinstance(self.block, PackedBlock) and isinstance(self.gemm, PackedGemm):
+            functions.append(self._pack(self.block, self.gemm))
         includes = list(dict.fromkeys([self._definitions, self.gemm.requantizer.includes]))
         operands = Operands(arguments, self.gemm.constants())
         return operands.layer(self.request, self._body(), functions, includes, schedule=schedule)
@@ -116,8 +120,8 @@ class Conv2DCode:
 
     def _scratch_bytes(self) -> int:
         """Return the bytes of a block's patches and of the rows still to be widened or packed."""
-        if isinstance(self.gemm, PackedGemm):
-            rows = 0 if self.patches_in_input else 2 * self.row_stride
+        if isinstance(self.block, PackedBlock) and isinstance(self.gemm, PackedGemm):
+            rows = 0 if self.patches_in_input else self.block.together * self.row_stride
             return self.gemm.patch_bytes + rows
         if self.patches_in_input:
             return 0
@@ -140,8 +144,8 @@ class Conv2DCode:
                 "    }",
             ]
         output = f"output + pixel * {p.out_channels}"
-        if self.packed:
-            lines += [indent(self._pack_block()), f"    tile(packed, {output});"]
+        if isinstance(self.block, PackedBlock):
+            lines += [indent(self._pack_block(self.block)), f"    tile(packed, {output});"]
         elif self.patches_in_input:
             words = "(const void *)" if self.reads_words else ""
             lines.append(f"    tile({words}(input + pixel * {self.row_stride}), {output});")
@@ -155,35 +159,39 @@ class Conv2DCode:
             ]
         return [*lines, "}"]
 
-    def _pack_block(self) -> list[str]:
-        """Return C text that packs two pixels at a time into words."""
+    def _pack_block(self, block: PackedBlock) -> list[str]:
+        """Return C text that packs the pixels of a block, a group at a time."""
+        together, place = block.together, f"packed + p * {block.together - 1}"
         if self.patches_in_input:
-            depth = self.depth
-            inner = [f"pack(input + (pixel + 2 * p) * {depth}, packed + p);"]
+            inner = [f"pack(input + (pixel + {together} * p) * {self.depth}, {place});"]
         else:
             inner = [
-                "for (int32_t i = 0; i < 2; i++) {",
+                f"for (int32_t i = 0; i < {together}; i++) {{",
                 indent(self._gather_next("i")),
                 "}",
-                "pack(patches, packed + p);",
+                f"pack(patches, {place});",
             ]
-        return [f"for (int32_t p = 0; p < {self.block.pixels // 2}; p++) {{", indent(inner), "}"]
+        return [f"for (int32_t p = 0; p < {block.groups}; p++) {{", indent(inner), "}"]
 
-    def _pack(self) -> str:
-        """Return C text of ``pack(two rows, words)``; words of one k lie side by side."""
-        assert isinstance(self.gemm, PackedGemm)
-        pairs, row = self.block.pixels // 2, self.row_stride
+    def _pack(self, block: PackedBlock, gemm: PackedGemm) -> str:
+        """Return C text of ``pack(rows of a group, words)``; words of one k lie side by side."""
+        row = self.row_stride
         unroll = next(n for n in (8, 6, 5, 4, 3, 2, 1) if self.depth % n == 0)
-        steps = [
-            f"words[{i * pairs}] = rows[{i}] + (int32_t)((uint32_t)rows[{row + i}] << 16);"
-            for i in range(unroll)
+        steps = []
+        for i in range(unroll):
+            rows = [f"rows[{i + row * pixel}]" for pixel in range(block.together)]
+            packed = gemm.packing(rows)
+            steps += [f"words[{i * block.words + n}] = {word};" for n, word in enumerate(packed)]
+        tail = [
+            f"words[{i * block.words + n}] = 0;"
+            for i in range(gemm.padded_depth - self.depth)
+            for n in range(block.together - 1)
         ]
-        tail = [f"words[{i * pairs}] = 0;" for i in range(self.gemm.padded_depth - self.depth)]
         lines = [
-            "static inline void pack(const int8_t *rows, int32_t *words)",
+            f"static inline void pack(const int8_t *rows, {gemm.word} *words)",
             "{",
             f"    for (int32_t k = 0; k < {self.depth // unroll}; k++) {{",
-            indent([*steps, f"words += {unroll * pairs};", f"rows += {unroll};"], 2),
+            indent([*steps, f"words += {unroll * block.words};", f"rows += {unroll};"], 2),
             "    }",
             *(["    " + line for line in tail]),
             "}\n",
@@ -195,7 +203,7 @@ class Conv2DCode:
         p = self.problem
         declarations = []
         if isinstance(self.gemm, PackedGemm):
-            declarations.append("int32_t *packed = scratch;")
+            declarations.append(f"{self.gemm.word} *packed = scratch;")
             if not self.patches_in_input:
                 rows = self.gemm.patch_bytes
                 declarations.append(f"int8_t *patches = (int8_t *)scratch + {rows};")

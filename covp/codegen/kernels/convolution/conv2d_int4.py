@@ -7,7 +7,7 @@ cores take one nibble after the other; the small weights make long runs of packe
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,7 +136,7 @@ class Conv2DCode4(Conv2DCode):
     """C text of one layer."""
 
     gemm_type = Gemm4
-    packed_type = PackedGemm4
+    packed_types: ClassVar[dict[int, type[PackedGemm]]] = {2: PackedGemm4}
     group = _GROUP
 
 

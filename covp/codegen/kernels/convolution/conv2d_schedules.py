@@ -14,17 +14,21 @@ from covp.codegen.kernels.convolution.gemm import RegisterBlock
 from covp.codegen.kernels.convolution.packed_channels import LOADS_AHEAD, PackedWeightsCode
 from covp.codegen.kernels.convolution.packed_pixels import PackedBlock, PackedGemm
 from covp.codegen.kernels.convolution.patches import rows_in_place
-from covp.codegen.kernels.convolution.winograd import WinogradCode
+from covp.codegen.kernels.convolution.winograd import FOURS, WinogradCode
 from covp.codegen.layer import KernelRequest
 from covp.codegen.schedule import KnobSpace, Schedule, valid_schedules
 from covp.errors import UsageError
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 _PACKED = KnobSpace("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)})
+_THREES = KnobSpace(
+    "packed_threes", {"threes": (1, 2, 3), "channels": (1, 2, 3, 4, 5), "unroll": (1, 2, 3, 4, 8)}
+)
 _PACKED_WEIGHTS = {"pairs": (1, 2, 3, 4, 5, 6, 7, 8), "unroll": (1, 2, 4), "peeled": (0, 1)}
 _WINOGRAD = KnobSpace(
     "winograd", {"tiles": (1, 2, 3, 4), "channels": (1, 2, 3, 4), "unroll": (1, 2, 4)}
 )
+_FOURS = KnobSpace(FOURS, {"channels": (1, 2, 3, 4, 5), "unroll": (1, 2, 4)})
 _FOLDED_BYTES = KnobSpace("folded_bytes", {"channels": (2, 3, 4), "unroll": (1, 2, 4, 8)})
 _SMLAD = {"pixels": (1, 2, 3, 4), "channels": (1, 2, 3, 4), "unroll": (2, 4, 8), "weights": (8, 16)}
 _SINGLE = (
@@ -96,10 +100,12 @@ _FINDINGS = (
     _Finding("packed_weights", {"pairs": 6, "unroll": 1, "peeled": 1, "weights": 8}, _riscv),
     _Finding("packed_weights", {"pairs": 5, "unroll": 2, "peeled": 0, "weights": 8}, _not_riscv),
     _Finding("packed_weights", {"pairs": 5, "unroll": 1, "peeled": 0, "weights": 8}, _not_riscv),
+    _Finding("packed_threes", {"threes": 2, "channels": 4, "unroll": 4}, _riscv),
     _Finding("packed", {"pairs": 3, "channels": 2, "unroll": 2}, _mull),
     _Finding("packed", {"pairs": 2, "channels": 2, "unroll": 2}, _mull),
     _Finding("packed", {"pairs": 1, "channels": 2, "unroll": 2}, _mull),
     # cores with eight low registers have none left for a second channel
+    _Finding("packed_threes", {"threes": 2, "channels": 1, "unroll": 4}, _no_mull),
     _Finding("packed", {"pairs": 3, "channels": 1, "unroll": 2}, _no_mull),
     _Finding("packed", {"pairs": 2, "channels": 1, "unroll": 2}, _no_mull),
     _Finding("packed", {"pairs": 1, "channels": 1, "unroll": 2}, _no_mull),
@@ -135,7 +141,9 @@ def _spaces(core: Core) -> Iterator[KnobSpace]:
     if core.has("dsp"):
         yield from _SINGLE
     yield _PACKED
+    yield _THREES
     yield _WINOGRAD
+    yield _FOURS
     yield _FOLDED_BYTES
     # a core without long multiply comes with little flash; a model of 16-bit weights fills it
     weights = (8, 16) if core.has("mull") else (8,)
@@ -162,8 +170,9 @@ def is_valid(problem: QuantizedConv2D, core: Core, schedule: Schedule) -> bool:
     if block.pixels > pixels or block.channels > problem.out_channels:
         return False
     if isinstance(block, PackedBlock):
-        sums = block.pairs * block.channels
-        return not core.has("dsp") and 2 * sums <= _MOST_SUMS and PackedGemm.fits(problem, block)
+        if core.has("dsp") or block.registers > _MOST_SUMS:
+            return False
+        return block.together > 2 or PackedGemm.fits(problem, block)
     return block.dot.fits(core) and block.pixels * block.channels <= block.dot.most_sums
 
 
@@ -185,6 +194,8 @@ def block_of(schedule: Schedule) -> RegisterBlock | PackedBlock:
     """Return the register block of a schedule; not for tiles with a file of their own."""
     if schedule.tile == "packed":
         return PackedBlock(schedule["pairs"], schedule["channels"], schedule["unroll"])
+    if schedule.tile == "packed_threes":
+        return PackedBlock(schedule["threes"], schedule["channels"], schedule["unroll"], 3)
     single = schedule.tile.endswith(SINGLE_LOADS)
     dot = find_dot_product(schedule.tile.removesuffix(SINGLE_LOADS))
     if dot is None:
