@@ -261,6 +261,11 @@ def _model_name(path: Path) -> str:
     return found[1] if found else path.parent.name
 
 
+_WHOLE_WORDS = "-falign-functions=4"
+"""Cores fetch words: loops that begin elsewhere take more cycles, and whether they do is then a
+matter of what was linked before them."""
+
+
 def _of_isa(isa: Isa) -> dict[str, Any]:
     """Return the fields of `Core` that follow from an instruction set alone.
 
@@ -273,9 +278,13 @@ def _of_isa(isa: Isa) -> dict[str, Any]:
             "zig_target": "riscv32-freestanding-none",
             "zig_cpu": "+".join(("generic_rv32", *isa.name.removeprefix("rv32i"))),
             # zig 0.13 passes floats in integer registers where it is not told otherwise
-            "zig_flags": ("-mabi=ilp32f",) if isa.has("f") else (),
+            "zig_flags": (*(("-mabi=ilp32f",) if isa.has("f") else ()), _WHOLE_WORDS),
             "gcc_prefix": "riscv64-unknown-elf-",
-            "gcc_flags": (f"-march={isa.name}_zicsr", f"-mabi=ilp32{'f' * isa.has('f')}"),
+            "gcc_flags": (
+                f"-march={isa.name}_zicsr",
+                f"-mabi=ilp32{'f' * isa.has('f')}",
+                _WHOLE_WORDS,
+            ),
             "unicorn_cpu": "ANY",
         }
     if isa.architecture == "x86":

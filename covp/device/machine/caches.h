@@ -97,7 +97,7 @@ static void access_through(Machine *m, Cache *c, uint32_t address, uint32_t size
             waits = look_up(c, line, region->miss, now, leaves_cache, m);
             if (c->misses > misses) {
                 waits += written_later(c, m->cycles);
-                spend_on_memory(m, CAUSE_CACHE, -(int64_t)(m->unmet * m->timing->reloads));
+                spend_on_memory(m, CAUSE_DATA, -(int64_t)(m->unmet * m->timing->reloads));
             }
             if (writes) soil(m, c, peek(c, line), region);
         } else {

@@ -8,7 +8,7 @@ from unittest import mock
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from unicorn import unicorn_const as uc
 
@@ -117,6 +117,14 @@ accesses = st.lists(
     write=st.sampled_from(["through", "back"]),
     wait_states=st.integers(0, 3),
     inlining=st.booleans(),
+)
+@example(  # a miss takes the place of the wait for what was just stored
+    places=[("sw", 0), ("lw", 0)],
+    shape=(256, 16, 1),
+    replacement="lru",
+    write="through",
+    wait_states=0,
+    inlining=False,
 )
 def test_misses_are_those_of_a_cache_in_python(
     places, shape, replacement, write, wait_states, inlining
