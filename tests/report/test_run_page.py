@@ -73,7 +73,8 @@ def test_bars_add_up_to_the_run(kws: Run, document: dict[str, Any]) -> None:
 def test_no_layer_is_above_its_roof(kws: Run, document: dict[str, Any]) -> None:
     figure = roofline_figure(kws)
     assert figure is not None
-    lines, points, _ = (values(figure, layer) for layer in figure.spec["layer"])
+    lines, reached, points, _ = (values(figure, layer) for layer in figure.spec["layer"])
+    assert reached == [point for point in points if point["most"] is not None]
     assert len(points) == sum(layer["macs"] > 0 for layer in document["layers"])
     assert {line["on"] for line in lines} == {"cpu", "gemm"}
     for point in points:
@@ -82,6 +83,9 @@ def test_no_layer_is_above_its_roof(kws: Run, document: dict[str, Any]) -> None:
         assert point["intensity"] == layer["macs"] / nbytes
         most, port = (64, 2) if point["on"] == "gemm" else (2, 4)  # 8 x 8 multipliers; SMLAD
         assert point["speed"] <= min(most, port * point["intensity"])
+        least = layer["least"]
+        assert point["most"] == (layer["macs"] / least["cycles"] if least else None)
+        assert (least is None) == (point["on"] == "gemm")
 
 
 @pytest.mark.costly

@@ -41,6 +41,7 @@ def roofline_figure(run: Run) -> Figure | None:
     low, high = _decades([*xs, *ridges])
     lines = [row for name, peak in roofs.items() for row in _line(name, peak, low, high)]
     ys = [_number(row["speed"]) for row in [*points, *lines]]
+    ys += [_number(point["most"]) for point in points if point["most"] is not None]
     return Figure(
         "roofline",
         "Roofline: MACs in a cycle over MACs for each byte",
@@ -61,6 +62,7 @@ def _points(run: Run) -> Iterator[Point]:
             "on": layer.target,
             "intensity": at,
             "speed": layer.macs / layer.cycles,
+            "most": layer.macs / layer.least.cycles if layer.least and layer.least.cycles else None,
             "bound": bound(run, layer) or "unknown",
             "utilization": utilization(run, layer),
             "cycles": layer.cycles,
@@ -128,6 +130,7 @@ def _chart(
                 alt.Tooltip("on:N"),
                 alt.Tooltip("intensity:Q", title="MACs/byte", format=".3~g"),
                 alt.Tooltip("speed:Q", title="MACs/cycle", format=".3~g"),
+                alt.Tooltip("most:Q", title="at most", format=".3~g"),
                 alt.Tooltip("utilization:Q", title="of the peak", format=".1%"),
                 alt.Tooltip("bound:N"),
                 alt.Tooltip("cycles:Q", format=","),
@@ -143,7 +146,19 @@ def _chart(
         )
         .encode(x=x, y=y, text="text:N")
     )
-    return roofs + dots + texts
+    return (
+        roofs + _reaches([p for p in points if p["most"] is not None], x, y, colour) + dots + texts
+    )
+
+
+def _reaches(points: Sequence[Point], x: alt.X, y: alt.Y, colour: alt.Color) -> Any:
+    """Draw how far each point is from what its layer could reach."""
+    gaps = alt.Chart(data(points)).encode(x=x, color=colour)
+    rules = gaps.mark_rule(opacity=0.4, strokeDash=[2, 2]).encode(y=y, y2="most:Q")
+    ends = gaps.mark_tick(orient="horizontal", size=14, thickness=1.5).encode(
+        y=alt.Y("most:Q", title=None)
+    )
+    return rules + ends
 
 
 def _texts(
@@ -206,5 +221,6 @@ def _caption(run: Run, targets: Sequence[str], roofs: Mapping[str, CoreRecord | 
     return (
         f"Roofs: {'; '.join(said)}. Assumed: the core's are those of its timing model for integers "
         "without wait states; a unit's are its parameters. Bytes are those that core and unit load "
-        "and store, without instructions. Numbers at points are those of the layers."
+        "and store, without instructions. Numbers at points are those of the layers; the dash "
+        "above one is what it could reach: it has to multiply, load once and wait for memory."
     )
