@@ -29,6 +29,8 @@ from covp.hardware.peripheral_map import PAGE, PeripheralMap, nothing_at
 
 _BATCH = 100_000
 """Cycles between two looks at the time limit and Ctrl-C: about a tenth of a second."""
+_LONGEST_WAKE = 16
+"""Cycles in which a core notices an interrupt; synchronizers of its input take some."""
 _NEVER = (1 << 64) - 1
 _WORD = 0xFFFFFFFF
 
@@ -83,6 +85,7 @@ class RtlMachine:
         self.bus = Bus(memories, "host", lambda address, size: None)
         self.shared = PeripheralMap(memories, self.bus, self.clock)
         self._lines = _Lines(model)
+        self._wakes = 0
 
     # -- running ------------------------------------------------------------------------------
 
@@ -101,11 +104,19 @@ class RtlMachine:
             event = self.model.run(0 if self.clock.has_posted else _BATCH)
             if event in (RtlEvent.STOP, RtlEvent.TRAP):
                 return event
+            if event is RtlEvent.SLEEP and self._is_waking():
+                continue
+            self._wakes = 0
             if event is RtlEvent.SLEEP:
                 self._sleep(deadline)
             elif event is not RtlEvent.LIMIT:
                 self._access(event)
         return RtlEvent.LIMIT
+
+    def _is_waking(self) -> bool:
+        """Return whether the core may still be about to notice an interrupt, a cycle later each."""
+        self._wakes += self.model.state.irq
+        return bool(self.model.state.irq) and self._wakes <= _LONGEST_WAKE
 
     def _sleep(self, deadline: float) -> None:
         """Skip to the next event, or wait for input from outside."""
