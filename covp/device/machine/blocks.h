@@ -242,6 +242,7 @@ static void decode(Machine *m, Block *b, Version *version) {
     time_code(m, b);
     if (m->tracing && !ends_direct(m, b)) b->after |= AFTER_EDGE;
     if (!m->is_thumb && b->next != NOWHERE && b->next == target_of(m, b)) b->after |= AFTER_NEXT;
+    if (m->timing->targets && b->version->ends & ENDS_BACKWARD && b->next != NOWHERE) b->after |= AFTER_BRANCH;
 }
 
 static bool same_code(const Block *a, const Block *b) {

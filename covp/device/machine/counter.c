@@ -116,12 +116,59 @@ static void count_attended(Machine *m, Block *b, uint32_t address) {
     ghosts_fetch(m, b);
 }
 
+/* Whether the last block's branch is in the word that a jump led to, which is requested before any target is known,
+ * unless it has to wait.
+ */
+static bool is_hidden(const Machine *m) {
+    const Block *b = m->last;
+    uint32_t branch = b->next - b->version->code[b->instructions - 1].bytes;
+    if (!(m->timing->flags & TARGETS_LATER) || last_entry(m) != JUMPED || (branch ^ b->address) & ~3u) return false;
+    return fetch_period(m->timing, branch) == 1;
+}
+
+/* Whether the target of the last block's branch was known, as that of one of those taken last, and is where the core
+ * goes on: then as if it came next. Else what is not as predicted is as a jump.
+ */
+static bool predict(Machine *m, uint32_t to) {
+    uint32_t branch = m->last->next, place = 0;
+    bool taken = to != branch, known;
+    while (place < m->target_count && m->targets[place] != branch) place++;
+    known = place < m->target_count;
+    if (known && is_hidden(m)) {
+        if (!taken) return false;
+        known = false;
+        m->target_count--;
+        memmove(m->targets + place, m->targets + place + 1, (m->target_count - place) * sizeof *m->targets);
+    }
+    if (!taken && !known) return false;
+    if (!known && m->target_count < m->timing->targets) m->target_count++;
+    if (!known) place = m->target_count - 1;
+    uint32_t *first = m->targets;
+    if (taken) {
+        memmove(first + 1, first, place * sizeof *first);
+        *first = branch;
+    } else {
+        memmove(first + place, first + place + 1, (--m->target_count - place) * sizeof *first);
+    }
+    m->fall_through = taken == known ? to : NOWHERE;
+    m->last->version->turned += known ? 2 * taken - 1 : 0;
+    return taken && known;
+}
+
 /* A block that is more than counted is entered. */
 static void attend(Machine *m, Block *b, uint32_t address) {
+    bool predicted = m->last->after & AFTER_BRANCH && predict(m, address);
+    EntryRuns *from = m->latest;
+    uint8_t follows = from->follows;
+    if (predicted) from->follows = from->leads_to == address ? from->leads : UNKNOWN_WAY;
     bool jumped = m->fall_through != address;
     if (m->path && jumped && !(m->last->version->ends & ENDS_CARRYING)) leave_way(m);
     count_edge(m, address);
     count_attended(m, b, address);
+    if (predicted) {
+        from->leads_to = address, from->leads = from->follows;
+        from->follows = follows;
+    }
     m->pending = b->after;
     if (m->path) stay_on_way(m);
 }
@@ -301,12 +348,14 @@ EXPORT bool on_invalid_instruction(uc_engine *uc, void *user) {
 EXPORT void machine_start(Machine *m) {
     switch_bucket(m, 0);
     end_last(m, m->pc, NOWHERE);
+    m->target_count = 0;
     m->starts = true;
 }
 
 /* The last block led to pc, and none follows: an exception is entered there, or the program is over. */
 EXPORT void machine_led_to(Machine *m, uint32_t pc) {
     bool jumped = m->fall_through != pc;
+    m->target_count = 0;
     count_edge(m, pc);
     m->cycles += m->latest->branch[!jumped];
     m->latest->jumped += jumped;

@@ -521,6 +521,7 @@ class Counter:
                 tuple(divmod(way - 1, ENTRIES) if way else None for way in count.before),
                 count.ends,
                 RunCycles.of(count.time),
+                count.turned,
             )
             for position, count in enumerate(counts)
         )
@@ -568,7 +569,7 @@ class Counter:
             if block.target == NOWHERE:
                 continue
             past = block.address + block.size
-            jumped = sum(block.jumped)
+            jumped = sum(block.jumped) + block.turned
             found[position, past] = sum(block.runs) - jumped - sum(block.ended)
             taken = (position, block.target)
             found[taken] = found.get(taken, 0) + jumped

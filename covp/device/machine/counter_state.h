@@ -75,7 +75,7 @@ typedef struct Block {
     uint32_t next;       /* the address past its end; NOWHERE after a jump */
     uint16_t size;
     uint16_t instructions;
-    uint16_t after;      /* custom instructions that it ends with, and AFTER_EDGE, AFTER_NEXT */
+    uint16_t after;      /* custom instructions that it ends with, and AFTER_EDGE, AFTER_NEXT, AFTER_BRANCH */
     uint8_t flags;
     EntryRuns runs[WAYS]; /* the last one has no key */
 } Block;
@@ -86,10 +86,10 @@ static inline uint64_t runs_of(const Block *b) {
     return runs;
 }
 
-/* Count where the core goes after the block; its branch leads to the next instruction in any case; it has met
- * something that was not expected.
+/* Count where the core goes after the block; its branch leads to the next instruction in any case, or to a
+ * lower address, which may be predicted; it has met something that was not expected.
  */
-enum { AFTER_EDGE = 0x8000, AFTER_NEXT = 0x4000, AFTER_MET = 0x10000 };
+enum { AFTER_EDGE = 0x8000, AFTER_NEXT = 0x4000, AFTER_BRANCH = 0x2000, AFTER_MET = 0x10000 };
 enum { NEAR_EDGES = 3 };
 
 /* What an instruction meets, and how often in a run; see memories.h. */
@@ -111,6 +111,7 @@ struct Version {
     uint32_t function;   /* that it belongs to; 0: none */
     uint64_t before[BEFORE]; /* the way to the end of the code that it follows, by entry; 0: none; see blocks.h */
     uint64_t ends;       /* see model.h */
+    int64_t turned;      /* how much more often its branch was taken than is counted as a jump: it was predicted */
     Met *expected;       /* what its instructions are expected to meet */
     uint64_t run;        /* `instructions` in the run in which that is learnt; 0: not yet */
     RunCut cut[ENTRIES]; /* how much of its counts is in segments */
@@ -223,6 +224,8 @@ typedef struct Machine {
     Block **chunks;
     uint64_t block_start;      /* cycle in which the block started, where there are caches */
     Block *last;               /* the block that runs, or `nowhere` */
+    uint32_t targets[MOST_TARGETS]; /* addresses past the branches whose targets are known, the latest first */
+    uint32_t target_count;
     uint32_t fall_through;     /* where the last block leads when it is not taken; 1: nowhere */
     uint32_t carries;          /* 1: blocks may end with a jump to what has a past */
     EntryRuns *latest;         /* of the last block: of how it was entered */

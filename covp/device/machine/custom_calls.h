@@ -41,7 +41,7 @@ static bool takes_branch(const Machine *m, uc_engine *uc) {
  * that they end was left earlier.
  */
 static void execute_pending(Machine *m, uc_engine *uc, uint32_t address) {
-    uint32_t count = m->pending & ~(uint32_t)(AFTER_EDGE | AFTER_NEXT | AFTER_MET);
+    uint32_t count = m->pending & ~(uint32_t)(AFTER_EDGE | AFTER_NEXT | AFTER_BRANCH | AFTER_MET);
     m->pending = 0;
     if (address != m->fall_through) return;
     if (m->last->after & AFTER_NEXT && takes_branch(m, uc)) m->fall_through = NOWHERE;

@@ -68,6 +68,7 @@ typedef struct {
     uint32_t address, size, instructions;
     uint32_t target; /* of the direct branch at its end, or NOWHERE: it counts its targets */
     uint64_t ends;
+    int64_t turned;
 } BlockCount;
 
 /* Every version of every block, into out (room for that many); returns how many there are. */
@@ -77,7 +78,7 @@ EXPORT uint64_t machine_blocks(const Machine *m, BlockCount *out, uint64_t room)
         const Version *v = b->version;
         out[n] = (BlockCount){.time = v->time, .address = b->address,
                               .size = b->size, .instructions = b->instructions,
-                              .ends = v->ends, .target = target_of(m, b)};
+                              .ends = v->ends, .target = target_of(m, b), .turned = v->turned};
         memcpy(out[n].before, v->before, sizeof v->before);
         for (uint32_t entry = 0; entry < ENTRIES; entry++) {
             out[n].runs[entry] = b->runs[entry].count;

@@ -71,6 +71,7 @@ class BlockCount(ctypes.Structure):
         ("away", u64 * ENTRIES),
         ("before", u64 * (ENTRIES - 1)), ("time", BlockTime), ("address", u32), ("size", u32),
         ("instructions", u32), ("target", u32), ("ends", u64),
+        ("turned", i64),
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ EXPORT void machine_save(Machine *m, Progress *to, Count *buckets, Spending *spe
 EXPORT void machine_load(Machine *m, const Progress *from, const Count *buckets,
                          const Spending *spending) {
     end_last(m, m->pc, from->fall_through);
+    m->target_count = 0;
     if (m->bucket_count && m->explains) settle(m);
     if (!buckets) switch_bucket(m, m->bucket);
     m->instructions = from->total.instructions;

@@ -30,6 +30,7 @@ typedef struct {
     uint64_t before_writes; /* a bit for each register */
     uint64_t forwarded;   /* a bit for each register whose result RULE_TAKES uses a cycle sooner */
     int32_t last_needed;  /* cycle from which on the operands of the latest instruction were there */
+    uint32_t moved;       /* added to the addresses of code after a predicted jump, which is fetched as if it came next */
     uint32_t fetch_at;    /* address that is fetched next */
     int32_t fetch_accepted, fetch_answered; /* of the latest one */
     int32_t freed[RING];  /* when the bytes of a fetch left the buffer */
@@ -110,7 +111,7 @@ static int32_t request_by_count(const Pipeline *p, const Timing *t) {
 /* When the next fetch is requested: when few enough wait for their instructions. */
 static inline int32_t fetch_request(const Pipeline *p, const Timing *t) {
     if (t->flags & COUNTS_BUFFERED) return request_by_count(p, t);
-    uint32_t oldest = p->fetch_at - fetches_ahead(t, p->fetch_at) * t->fetch_bytes;
+    uint32_t oldest = p->fetch_at - fetches_ahead(t, p->fetch_at - p->moved) * t->fetch_bytes;
     bool is_held = (int32_t)(oldest - p->freed_until) >= 0;
     int32_t freed = is_held ? NEVER : p->freed[oldest / t->fetch_bytes % RING];
     return 1 + (freed > p->fetch_accepted ? freed : p->fetch_accepted);
@@ -119,7 +120,7 @@ static inline int32_t fetch_request(const Pipeline *p, const Timing *t) {
 /* The memory serves one fetch at a time, and takes the next one in the cycle of its answer. */
 static inline void fetch_next(Pipeline *p, const Timing *t, int32_t request) {
     p->fetch_accepted = request > p->fetch_answered ? request : p->fetch_answered;
-    p->fetch_answered = p->fetch_accepted + (int32_t)fetch_period(t, p->fetch_at);
+    p->fetch_answered = p->fetch_accepted + (int32_t)fetch_period(t, p->fetch_at - p->moved);
     p->fetch_at += t->fetch_bytes;
 }
 

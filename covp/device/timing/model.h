@@ -55,6 +55,7 @@ enum {
     SHORT_PAIRS = 256,      /* only instructions of two bytes issue in the same cycle */
     MEMORIES_APART = 65536, /* ... of the same memory; else of any */
     COUNTS_BUFFERED = 131072, /* fetches are requested by how many instructions wait in the buffer */
+    TARGETS_LATER = 262144, /* the target of a branch in the word that a jump leads to is not known */
     ALIGNED_PARTS = 32768,  /* a misaligned access is made of aligned ones */
 };
 
@@ -110,7 +111,7 @@ typedef struct {
  */
 typedef struct { uint32_t start, end, fetch, data, ahead, crossing; } WaitStates;
 
-enum { UNITS = 12, MAX_WAITS = 16, MAX_OPERANDS = 4 };
+enum { UNITS = 12, MAX_WAITS = 16, MAX_OPERANDS = 4, MOST_TARGETS = 16 };
 
 /* A pipeline and the memory that it sees. */
 typedef struct {
@@ -131,6 +132,7 @@ typedef struct {
     uint32_t transfers;       /* registers of a list that are loaded or stored in a cycle */
     uint32_t after_store;     /* further cycles of a load directly after a store */
     uint32_t reloads;         /* ... of a load of what was stored up to two cycles before */
+    uint32_t targets;         /* branches to lower addresses whose targets are known, those taken last; at most MOST_TARGETS */
     OperandCycles operands[MAX_OPERANDS];
     uint32_t wait_count;
     WaitStates waits[MAX_WAITS];

@@ -33,7 +33,7 @@ Cycles = Annotated[int, msgspec.Meta(ge=0, le=1000)]
 DataWait = Literal["access", "next", "use", "load"]
 Correction = Annotated[int, msgspec.Meta(ge=-1000, le=1000)]
 Offset = Annotated[int, msgspec.Meta(ge=-30, le=30)]
-MAX_AHEAD, MAX_UNITS = 7, 12
+MAX_AHEAD, MAX_UNITS, MOST_TARGETS = 7, 12, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +171,11 @@ class TimingModel:
         transfers: registers of a list that are loaded or stored in a cycle.
         after_store: further cycles of a load directly after a store.
         reloads: ... of a load of what was stored up to two cycles before, in a data cache.
+        targets: entries of a branch target buffer, which has the branches to lower addresses that
+            were taken last: these are predicted as taken, and what they lead to is fetched as if it
+            came next; all others as not taken.
+        targets_later: a branch in the word that a jump leads to is none of these, where that is
+            fetched without wait states.
         late_redirects: a jump to a register, a mispredicted branch and such a load take a cycle
             more where an instruction after them waits in the decoder.
         stands_still: an operand that comes later than the instruction after a multiplication, a
@@ -202,6 +207,8 @@ class TimingModel:
     transfers: int = 1
     after_store: int = 0
     reloads: int = 0
+    targets: int = 0
+    targets_later: bool = False
     late_redirects: bool = False
     stands_still: bool = False
     older_results: bool = False
@@ -257,6 +264,8 @@ class TimingFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     transfers: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
     after_store: Cycles = 0
     reloads: Cycles = 0
+    targets: Annotated[int, msgspec.Meta(ge=0, le=MOST_TARGETS)] = 0
+    targets_later: bool = False
     late_redirects: bool = False
     stands_still: bool = False
     older_results: bool = False
@@ -415,6 +424,8 @@ def make_model(name: str, model: TimingFile, where: str = "") -> TimingModel:
     except PlatformError as error:
         raise PlatformError(f"{where}: {error}") from None
     _check_names(where, model, known)
+    if model.targets and model.predicts:
+        raise PlatformError(f"{where}: targets and predicts are two ways to predict; leave one out")
     numbers = {unit: number for number, unit in enumerate(known.units, start=1)}
     rules = tuple(
         rule
@@ -449,6 +460,8 @@ def make_model(name: str, model: TimingFile, where: str = "") -> TimingModel:
         transfers=model.transfers,
         after_store=model.after_store,
         reloads=model.reloads,
+        targets=model.targets,
+        targets_later=model.targets_later,
         late_redirects=model.late_redirects,
         stands_still=model.stands_still,
         older_results=model.older_results,

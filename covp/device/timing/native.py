@@ -27,7 +27,7 @@ _SECOND, _SOONER, _FORWARDS, _TAKES, _PASSES, _ON_FLOATS = 64, 128, 256, 512, 10
 _PIPELINED, _OVERWRITES, _BACKWARD, _LATER, _COMMITS = 1, 2, 4, 8, 16
 _KEEPS, _SHORT_PAIRS, _PAIRS, _LINGERS, _LATE_REDIRECTS = 128, 256, 512, 1024, 2048
 _STANDS_STILL, _STORES_PASS, _OLDER_RESULTS, _ALIGNED_PARTS = 4096, 8192, 16384, 32768
-_APART, _COUNTS = 65536, 131072
+_APART, _COUNTS, _TARGETS_LATER = 65536, 131072, 262144
 _DATA_WAIT = {"use": 0, "next": 32, "access": 64, "load": 32 | _STORES_PASS}
 _FLOAT, _ROTATED, _LATE, _BASE = 1, 2, 4, 8
 _NO_REGISTER = 64
@@ -82,6 +82,7 @@ class NativeTiming(ctypes.Structure):
         ("fetch_ahead", u32), ("data_waits", u32), ("period", u32 * MAX_UNITS), ("requests", u32),
         ("split", u32),
         ("misaligned", u32), ("transfers", u32), ("after_store", u32), ("reloads", u32),
+        ("targets", u32),
         ("operands", _OperandCycles * MAX_OPERANDS), ("wait_count", u32),
         ("waits", _WaitStates * _MAX_WAITS),
     )  # fmt: skip
@@ -303,6 +304,7 @@ class Pipeline:
             | bool(fetch and fetch.commits) * _COMMITS
             | bool(fetch and fetch.keeps) * _KEEPS
             | model.short_pairs * _SHORT_PAIRS
+            | model.targets_later * _TARGETS_LATER
             | bool(fetch and fetch.pairs) * _PAIRS
             | bool(fetch and fetch.lingers) * _LINGERS
             | bool(fetch and fetch.counts) * _COUNTS
@@ -319,6 +321,7 @@ class Pipeline:
             transfers=model.transfers,
             after_store=model.after_store,
             reloads=model.reloads,
+            targets=model.targets,
             wait_count=len(self.waits),
         )
         kinds = {one.name: one.operands for one in model.instructions.classes}

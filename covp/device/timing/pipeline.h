@@ -211,7 +211,7 @@ static int32_t fetched(Pipeline *p, const Timing *t, uint32_t address, uint32_t 
     int32_t ahead = requested ? at - p->issued_at - (int32_t)t->requests : 0;
     if (ahead < 0) ahead = 0;
     for (; p->freed_until < address + bytes; p->freed_until += 4, ahead = 0)
-        wait_for(p, &at, at + (int32_t)fetch_period(t, p->freed_until) - 1 - ahead, CAUSE_FETCH);
+        wait_for(p, &at, at + (int32_t)fetch_period(t, p->freed_until - p->moved) - 1 - ahead, CAUSE_FETCH);
     p->fetch_at = address + bytes;
     return at;
 }
@@ -223,7 +223,7 @@ static int32_t fetched(Pipeline *p, const Timing *t, uint32_t address, uint32_t 
 static uint32_t requested_word(const Pipeline *p, const Timing *t, uint64_t ends) {
     bool needs = !(p->fetch_at & 2) || ends & ENDS_AT_SPLIT;
     if (!t->requests || !p->before->taken || !needs) return 0;
-    uint32_t period = fetch_period(t, p->freed_until), words = ends & ENDS_TO_SPLIT ? 2 : 1;
+    uint32_t period = fetch_period(t, p->freed_until - p->moved), words = ends & ENDS_TO_SPLIT ? 2 : 1;
     bool again = period > 1 && ends & ENDS_MISTAKEN;
     return period - 1 + (again ? 1 + words * period : 0);
 }
@@ -311,7 +311,7 @@ static int32_t own_results(const Pipeline *p, const Timing *t, const Rule *r, In
 /* In some memories the fetches of many instructions in a row that cross words come too late, once. */
 static int32_t cross_words(Pipeline *p, const Timing *t, Instruction i, uint32_t address, int32_t at) {
     p->crossing = i.bytes == 4 && address & 2 ? p->crossing + 1 : 0;
-    const WaitStates *memory = p->crossing ? memory_at(t, address) : NULL;
+    const WaitStates *memory = p->crossing ? memory_at(t, address - p->moved) : NULL;
     if (memory && p->crossing == memory->crossing) wait_for(p, &at, at + 1, CAUSE_FETCH);
     return at;
 }
@@ -426,7 +426,7 @@ static uint32_t reload(const Pipeline *p, const Timing *t, const Code *block, ui
 
 /* Returns the address past its end. */
 static uint32_t pipeline_run(Pipeline *p, const Timing *t, const Code *block) {
-    uint32_t address = block->address;
+    uint32_t address = block->address + p->moved;
     for (uint32_t n = 0; n < block->count; address += block->code[n++].bytes) {
         p->reload = reload(p, t, block, n, address);
         if (block->code[n].is_custom) issue_custom(p, t, block->code[n], address);
@@ -472,7 +472,7 @@ static int32_t time_jump(Pipeline *p, const Timing *t, int32_t end, uint64_t end
     }
     uint32_t busy = fetch_busy(p, t, p->jump_at);
     int32_t start = p->jump_at - JUMP_FETCH, first = start + (int32_t)busy;
-    int32_t fetch = (int32_t)fetch_period(t, p->fetch_at) - 1;
+    int32_t fetch = (int32_t)fetch_period(t, p->fetch_at - p->moved) - 1;
     int32_t there = when_free(p, t, first + fetch, p->issued_at + 1, &why);
     if (t->flags & EXECUTES_LATER && !(ends & ENDS_CARRYING)) there = free_cycle(p, there, &why);
     int32_t late = there - fetch - end;
@@ -525,11 +525,22 @@ static void time_entry(Pipeline *p, const Timing *t, const Code *block, uint64_t
     time_branch(p, t, ends, out);
 }
 
+/* The code at an address comes after that up to another one: its fetch goes on there. */
+static void go_on_at(Pipeline *p, const Timing *t, uint32_t past, uint32_t address) {
+    uint32_t unit = t->fetch_bytes ? t->fetch_bytes : 4;
+    p->moved = ((past - 1) & ~(unit - 1)) + unit + (address & (unit - 1)) - address;
+}
+
 /* Code runs, and leads to other code. Returns the cycles until a jump there, if it is one. */
 static int32_t pipeline_lead(Pipeline *p, const Timing *t, const Code *code, const Code *to) {
     p->ends = 0;
-    bool falls = pipeline_run(p, t, code) == to->address && !(p->before->flags & RULE_JUMPS);
-    if (falls) return 0;
+    uint32_t past = pipeline_run(p, t, code);
+    bool jumps = p->before->flags & RULE_JUMPS;
+    if (past - p->moved == to->address && !jumps) return 0;
+    if (t->targets && !jumps) {
+        go_on_at(p, t, past, to->address);
+        return 0;
+    }
     Spent ignored = {{0}}, spent = p->spent;
     int32_t end = p->now + (p->issued > 0), fetch = p->jump_at + (int32_t)fetch_busy(p, t, p->jump_at);
     int32_t late = time_jump(p, t, end, ENDS_CARRYING, &ignored);

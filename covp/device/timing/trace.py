@@ -138,6 +138,8 @@ class BlockRuns:
             that ran last, and how that was entered; None where there is none that is known.
         ends: how it ends; see ``ENDS_BACKWARD`` and so on in model.h.
         cycles: of a run of each kind by the device's timing model.
+        turned: how much more often its branch was taken than `runs` say, which have as taken what a
+            branch target buffer did not expect.
     """
 
     address: int
@@ -147,6 +149,7 @@ class BlockRuns:
     before: tuple[Way | None, ...]
     ends: int
     cycles: tuple[RunCycles, ...]
+    turned: int = 0
 
     @property
     def count(self) -> int:
@@ -156,7 +159,7 @@ class BlockRuns:
     @property
     def taken(self) -> int:
         """The number of times that the core left the block for another address than its end."""
-        return sum(runs.taken for runs in self.runs)
+        return sum(runs.taken for runs in self.runs) + self.turned
 
     @property
     def items(self) -> ctypes.Array[CodeItem]:
@@ -272,7 +275,8 @@ def _pad(blocks: Sequence[BlockRuns], length: int) -> Sequence[BlockRuns | None]
 def _block_since(now: BlockRuns, earlier: BlockRuns | None) -> BlockRuns:
     if earlier is None:
         return now
-    return replace(now, runs=tuple(map(operator.sub, now.runs, earlier.runs)))
+    runs = tuple(map(operator.sub, now.runs, earlier.runs))
+    return replace(now, runs=runs, turned=now.turned - earlier.turned)
 
 
 def _edges_since(edges: Sequence[Edge], earlier: Sequence[Edge]) -> tuple[Edge, ...]:

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
-import yaml
 
-from covp.base.cache import write_atomically
 from covp.base.temporary import temporary_folder
 from covp.chip.cores import timing_files
 from covp.chip.platform_file import Platform
@@ -24,11 +22,13 @@ from covp.errors import UsageError
 from covp.evaluation.calibration.costs import Costs, PreparedProgram, classifier
 from covp.evaluation.calibration.fit import fit
 from covp.evaluation.calibration.measure import (
+    GENERIC,
     Measured,
     MeasuredPrograms,
     measure,
     no_counter,
     simulate,
+    write_model,
 )
 from covp.evaluation.calibration.programs import (
     ROUNDS,
@@ -38,12 +38,10 @@ from covp.evaluation.calibration.programs import (
     without_divisions,
 )
 
-GENERIC = {"riscv": "rv32", "arm": "m4"}
 FITTED_WAITS = ((1, 0), (3, 0), (0, 1), (2, 2))
 """Wait states of flash and RAM, beside none, that RTL is measured with."""
 _STEP = 0.001
 """Step to which the stated error is rounded up."""
-_WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -109,13 +107,7 @@ class Calibration:
 
     def write(self, path: Path) -> None:
         """Write the model as a YAML file, whole or not at all. Raises OSError."""
-        _write(self.model, path)
-
-
-def _write(model: TimingFile, path: Path) -> None:
-    content = msgspec.to_builtins(model)
-    text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=_WIDTH)
-    write_atomically(path, text.encode())
+        write_model(self.model, path)
 
 
 def calibrate(
@@ -249,7 +241,7 @@ def _simulated(
     """Return the last programs beside what the virtual device says of them with a model."""
     with temporary_folder("calibrate") as folder:
         path = Path(folder) / "model.yaml"
-        _write(model, path)
+        write_model(model, path)
         timed = msgspec.structs.replace(platform, timing=str(path))
         cycles = simulate(timed, written, count)
     return tuple(
@@ -263,7 +255,7 @@ def _rows(
 ) -> tuple[CalibrationRow, ...]:
     name_of = classifier(model)
     waits = uncached_waits(platform)
-    costs = Costs([PreparedProgram.of(one, name_of, waits) for one in programs])
+    costs = Costs([PreparedProgram(one, name_of, waits) for one in programs])
     return tuple(
         CalibrationRow(
             one.program.name, one.program.is_skewed, one.cycles / ROUNDS, float(cycles) / ROUNDS

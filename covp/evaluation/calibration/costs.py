@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -23,7 +23,7 @@ from covp.device.timing.native import (
 )
 from covp.device.timing.trace import Runs, Trace, histories
 from covp.device.timing.ways import FELL, JUMPED, MEMORY
-from covp.evaluation.calibration.measure import Measured
+from covp.evaluation.calibration.measure import NO_TARGETS, Measured, Targets, targets_of
 
 Array = NDArray[np.float64]
 Classes = frozenset[str]
@@ -54,47 +54,40 @@ class MeasuredBlock:
         return place_block(self.code, self.address, self.before, self.ends)
 
 
-@dataclass(frozen=True)
 class PreparedProgram:
     """A measured program, as far as models time it.
 
+    Args:
+        one: with the traces.
+        name_of: comes from `classifier`.
+        waits: wait states of the memory.
+
     Attributes:
         is_random: the program is no hazard.
-        measured: cycles.
-        blocks: of many rounds without those of few.
+        measured: cycles of many rounds without those of few.
         operands: (class, first, second) to how often; see `OperandRuns`.
         waits: wait states of the memory that it was measured with.
     """
 
-    is_random: bool
-    measured: int
-    blocks: tuple[MeasuredBlock, ...]
-    operands: Mapping[tuple[str, int, int], int]
-    waits: tuple[RegionWaits, ...] = ()
+    def __init__(
+        self, one: Measured, name_of: Callable[[CodeItem], str], waits: Sequence[RegionWaits] = ()
+    ) -> None:
+        self._traces, self._name_of = one.traces, name_of
+        self._blocks: dict[Targets, tuple[MeasuredBlock, ...]] = {}
+        self.is_random, self.measured = one.program.is_random, one.cycles
+        self.operands = _operands(*one.traces[NO_TARGETS])
+        self.waits = tuple(waits)
 
-    @classmethod
-    def of(
-        cls, one: Measured, name_of: Callable[[CodeItem], str], waits: Sequence[RegionWaits] = ()
-    ) -> PreparedProgram:
-        """Return what is left of two traces.
-
-        Args:
-            one: with the traces.
-            name_of: comes from `classifier`.
-            waits: wait states of the memory.
-        """
-        return cls(
-            one.program.is_random,
-            one.cycles,
-            tuple(_blocks(one, name_of)),
-            _operands(one),
-            tuple(waits),
-        )
+    def blocks(self, targets: Targets) -> tuple[MeasuredBlock, ...]:
+        """Return what many rounds execute without what few do, with a branch target buffer."""
+        if targets not in self._blocks:
+            self._blocks[targets] = tuple(_blocks(*self._traces[targets], self._name_of))
+        return self._blocks[targets]
 
     @property
     def classes(self) -> Classes:
         """Classes of the instructions that it executes."""
-        return frozenset[str]().union(*(block.classes for block in self.blocks))
+        return frozenset[str]().union(*(block.classes for block in self.blocks(NO_TARGETS)))
 
 
 @dataclass(frozen=True)
@@ -103,7 +96,7 @@ class Timed:
 
     Attributes:
         model: content of its file.
-        spent: cycles of each block.
+        spent: cycles of each block, with its branch target buffer.
         cycles: of each program.
         loss: mean relative error; hazards count as much as random programs do in all.
     """
@@ -131,6 +124,40 @@ class _Chosen:
     weights: Array
 
 
+class _Blocks:
+    """The blocks of programs on cores with a branch target buffer."""
+
+    def __init__(self, programs: Sequence[PreparedProgram], targets: Targets) -> None:
+        self._waits = [one.waits for one in programs for _ in one.blocks(targets)]
+        self.each = [block for one in programs for block in one.blocks(targets)]
+        self.owners = [n for n, one in enumerate(programs) for _ in one.blocks(targets)]
+        self.all = self._of_memories(range(len(self.each)))
+        self._chosen: dict[Classes, list[_Chosen]] = {}
+
+    def _of_memories(self, places: Iterable[int]) -> list[_Chosen]:
+        """Return blocks by the memory that their programs were measured with."""
+        found: dict[tuple[RegionWaits, ...], list[int]] = {}
+        for n in places:
+            found.setdefault(self._waits[n], []).append(n)
+        blocks = self.each
+        return [
+            _Chosen(
+                waits,
+                np.array(numbers, np.int64),
+                (PlacedBlock * len(numbers))(*(blocks[n].native_block for n in numbers)),
+                np.array([blocks[n].weights for n in numbers]).reshape(-1, _TIMES),
+            )
+            for waits, numbers in found.items()
+        ]
+
+    def having(self, classes: Classes) -> list[_Chosen]:
+        """Return the blocks with instructions of some classes."""
+        if classes not in self._chosen:
+            places = (n for n, block in enumerate(self.each) if block.classes & classes)
+            self._chosen[classes] = self._of_memories(places)
+        return self._chosen[classes]
+
+
 class Costs:
     """Times programs by one model after the other.
 
@@ -145,10 +172,7 @@ class Costs:
     def __init__(self, programs: Sequence[PreparedProgram]) -> None:
         self.programs = tuple(programs)
         self.measured = np.array([one.measured for one in programs], float)
-        self._blocks = [block for one in programs for block in one.blocks]
-        self._owners = [n for n, one in enumerate(programs) for _ in one.blocks]
-        self._all = self._of_memories(range(len(self._blocks)))
-        self._chosen: dict[Classes, list[_Chosen]] = {}
+        self._blocks: dict[Targets, _Blocks] = {}
         self._by_operands: dict[bytes, Array] = {}
         is_random = np.array([one.is_random for one in programs])
         share = np.where(is_random, 1 / max(1, is_random.sum()), 1 / max(1, (~is_random).sum()))
@@ -156,7 +180,8 @@ class Costs:
 
     def time(self, model: TimingFile) -> Timed:
         """Return the times of the programs by a model."""
-        return self._time(model, self._spend(model, self._all, np.zeros(len(self._blocks))))
+        blocks = self._known(targets_of(model))
+        return self._time(model, self._spend(model, blocks.all, np.zeros(len(blocks.each))))
 
     def change(self, before: Timed, model: TimingFile, classes: Classes | None) -> Timed:
         """Return the times by a model that is like the one of ``before``.
@@ -170,30 +195,13 @@ class Costs:
         """
         if classes is None:
             return self.time(model)
-        return self._time(model, self._spend(model, self._with(classes), before.spent.copy()))
+        chosen = self._known(targets_of(model)).having(classes)
+        return self._time(model, self._spend(model, chosen, before.spent.copy()))
 
-    def _of_memories(self, places: Iterable[int]) -> list[_Chosen]:
-        """Return blocks by the memory that their programs were measured with."""
-        found: dict[tuple[RegionWaits, ...], list[int]] = {}
-        for n in places:
-            found.setdefault(self.programs[self._owners[n]].waits, []).append(n)
-        blocks = self._blocks
-        return [
-            _Chosen(
-                waits,
-                np.array(numbers, np.int64),
-                (PlacedBlock * len(numbers))(*(blocks[n].native_block for n in numbers)),
-                np.array([blocks[n].weights for n in numbers]).reshape(-1, _TIMES),
-            )
-            for waits, numbers in found.items()
-        ]
-
-    def _with(self, classes: Classes) -> list[_Chosen]:
-        """Return the blocks with instructions of some classes."""
-        if classes not in self._chosen:
-            places = (n for n, block in enumerate(self._blocks) if block.classes & classes)
-            self._chosen[classes] = self._of_memories(places)
-        return self._chosen[classes]
+    def _known(self, targets: Targets) -> _Blocks:
+        if targets not in self._blocks:
+            self._blocks[targets] = _Blocks(self.programs, targets)
+        return self._blocks[targets]
 
     @staticmethod
     def _spend(model: TimingFile, chosen: Sequence[_Chosen], spent: Array) -> Array:
@@ -207,7 +215,8 @@ class Costs:
         return spent
 
     def _time(self, model: TimingFile, spent: Array) -> Timed:
-        total: Array = np.bincount(self._owners, spent, len(self.programs)).astype(float)
+        owners = self._known(targets_of(model)).owners
+        total: Array = np.bincount(owners, spent, len(self.programs)).astype(float)
         total += self._of_operands(model)
         return Timed(model, spent, total, float(self.weights @ np.abs(total - self.measured)))
 
@@ -223,22 +232,22 @@ class Costs:
         return self._by_operands[key]
 
 
-def _operands(one: Measured) -> Counter[tuple[str, int, int]]:
+def _operands(few: Trace, many: Trace) -> Counter[tuple[str, int, int]]:
     found: Counter[tuple[str, int, int]] = Counter()
-    for trace, sign in ((one.many, 1), (one.few, -1)):
+    for trace, sign in ((many, 1), (few, -1)):
         for run in trace.operands:
             if run.kind not in (MEMORY, FELL, JUMPED):
                 found[run.kind, run.first, run.second] += sign * run.count
     return found
 
 
-def _blocks(one: Measured, name_of: Callable[[CodeItem], str]) -> Iterator[MeasuredBlock]:
+def _blocks(few: Trace, many: Trace, name_of: Callable[[CodeItem], str]) -> Iterator[MeasuredBlock]:
     """Yield the blocks that many rounds execute otherwise than few."""
-    weights = _weights(one.many)
-    weights[: len(one.few.blocks)] -= _weights(one.few)
-    for block, weight in zip(one.many.blocks, weights, strict=True):
+    weights = _weights(many)
+    weights[: len(few.blocks)] -= _weights(few)
+    for block, weight in zip(many.blocks, weights, strict=True):
         if weight.any():
-            before = histories(one.many, block)
+            before = histories(many, block)
             earlier = (item for history in before for code, _ in history for item in code)
             classes = frozenset(map(name_of, (*block.items, *earlier)))
             yield MeasuredBlock(classes, weight, block.items, block.address, before, block.ends)

@@ -22,7 +22,7 @@ from covp.device.timing.native import RegionWaits
 from covp.evaluation.calibration.costs import Classes, Costs, PreparedProgram, Timed, classifier
 from covp.evaluation.calibration.descent import LEAST_GAIN, descend, revert_needless
 from covp.evaluation.calibration.knobs import EVERYWHERE, Knob, all_knobs
-from covp.evaluation.calibration.measure import Measured
+from covp.evaluation.calibration.measure import TARGETS, Measured, with_targets
 
 _KEPT = 3
 """Structures that are kept side by side."""
@@ -81,8 +81,8 @@ def fit(
         report: is called with a line for each step.
     """
     name_of = classifier(starts[0])
-    prepared = [PreparedProgram.of(one, name_of, waits) for one in programs]
-    more = [PreparedProgram.of(one, name_of, there) for there, found in others for one in found]
+    prepared = [PreparedProgram(one, name_of, waits) for one in programs]
+    more = [PreparedProgram(one, name_of, there) for there, found in others for one in found]
     divisions = {
         kind.name
         for kind in load_instructions(starts[0].instructions or "").classes
@@ -228,6 +228,7 @@ class _Search:
         if not start.predicts:
             wrong = {knob.name: 2 for knob in self._knobs if knob.key == "mispredicted"}
             ways += [replace(start, predicts="backward", mispredicted=wrong)]
+            ways += [with_targets(start, TARGETS[1])]
         # the start comes first: of models that are equally good, the first is taken
         fetches = dict.fromkeys([start.fetch, *_FETCHES])
         return [replace(model, fetch=fetch) for model in ways for fetch in fetches]
@@ -242,6 +243,8 @@ class _Search:
         """Yield the model, and those that differ in a property that the classes may tell."""
         yield model
         kinds = [kind for kind in self._set.classes if kind.name in added]
+        for targets in TARGETS[1:] if model.targets else ():
+            yield with_targets(model, targets)
         if any(kind.access for kind in kinds):
             for flag in _FLAGS:
                 yield msgspec.structs.replace(model, **{flag: not getattr(model, flag)})
@@ -267,8 +270,8 @@ def _order(classes: Classes) -> tuple[int, list[str]]:
     return len(classes), sorted(classes)
 
 
-def _way(model: TimingFile) -> tuple[bool, str]:
-    return model.executes_later, model.predicts
+def _way(model: TimingFile) -> tuple[bool, str, bool]:
+    return model.executes_later, model.predicts, model.targets > 0
 
 
 def _best(found: list[Timed]) -> list[TimingFile]:

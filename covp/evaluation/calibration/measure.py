@@ -5,19 +5,36 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import msgspec
+import yaml
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from covp.base.cache import write_atomically
+from covp.base.temporary import temporary_folder
 from covp.chip.platform_file import Platform
 from covp.compilers.toolchain import SourceText, get_toolchain
 from covp.device.base import LowLevelDevice
 from covp.device.stop import Source, Stop
+from covp.device.timing.model import TimingFile, load_file
 from covp.device.timing.trace import Trace
 from covp.device.virtual import VirtualDevice
 from covp.errors import CapacityError, DeviceError, DeviceFault, UsageError
 from covp.evaluation.calibration.programs import DATA_BYTES, LoopProgram, assembly
 
+GENERIC = {"riscv": "rv32", "arm": "m4"}
+"""The model that a search begins with where the core has none."""
+Targets = tuple[int, bool]
+"""Of a branch target buffer: `TimingFile.targets`, `TimingFile.targets_later`."""
+NO_TARGETS: Targets = (0, False)
+TARGETS: tuple[Targets, ...] = (
+    NO_TARGETS,
+    *((entries, later) for entries in (1, 2, 4, 8) for later in (False, True)),
+)
+"""Those that a core may have."""
+_WIDTH = 100
 _HEADS = {"arm": ".syntax unified\n.thumb", "riscv": ".option norelax"}
 _SCRIPT = """ENTRY(start)
 SECTIONS {{ . = 0x{:x}; .text : {{ KEEP(*(.text*)) }} /DISCARD/ : {{ *(.ARM.*) }} }}
@@ -112,19 +129,72 @@ def _check_size(platform: Platform, size: int) -> None:
 Report = Callable[[str], None]
 
 
+def targets_of(model: TimingFile) -> Targets:
+    """Return the branch target buffer of a model."""
+    return model.targets, model.targets_later
+
+
+def with_targets(model: TimingFile, targets: Targets) -> TimingFile:
+    """Return a model with another branch target buffer, and no other prediction."""
+    entries, later = targets
+    return msgspec.structs.replace(model, predicts="", targets=entries, targets_later=later)
+
+
+def write_model(model: TimingFile, path: Path) -> None:
+    """Write a model as a YAML file, whole or not at all. Raises OSError."""
+    content = msgspec.to_builtins(model)
+    text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=_WIDTH)
+    write_atomically(path, text.encode())
+
+
+class Traces:
+    """Traces of a program with one branch target buffer or another, recorded when first needed.
+
+    They are those of devices of their own, so that they hold nothing else.
+
+    Args:
+        platform: of the devices.
+        image: with the program.
+        entries: of the program.
+    """
+
+    def __init__(self, platform: Platform, image: Image, entries: Entries) -> None:
+        self._platform, self._image, self._entries = platform, image, entries
+        self._known: dict[Targets, tuple[Trace, Trace]] = {}
+
+    def __getitem__(self, targets: Targets) -> tuple[Trace, Trace]:
+        """Return the traces of an entry with few rounds, and of one with many."""
+        if targets not in self._known:
+            self._known[targets] = self._record(targets)
+        return self._known[targets]
+
+    def _record(self, targets: Targets) -> tuple[Trace, Trace]:
+        name = self._platform.core.timing or GENERIC[self._platform.core.architecture]
+        with temporary_folder("calibrate") as folder:
+            path = Path(folder) / "model.yaml"
+            write_model(with_targets(load_file(name), targets), path)
+            platform = msgspec.structs.replace(self._platform, timing=str(path))
+            with VirtualDevice(platform) as device:
+                device.core.counter.trace_edges()  # operands are recorded then
+                self._image.load(device)
+                device.execute(self._entries.short, self._entries.end)
+                few = device.counts.trace()
+                device.execute(self._entries.long, self._entries.end)
+                return few, device.counts.trace().since(few)
+
+
 @dataclass(frozen=True)
 class Measured:
     """A program, what ran of it, and the cycles that it took.
 
     Attributes:
         program: a loop.
-        few, many: traces of an entry with few rounds, and of one with many.
+        traces: with each branch target buffer: what it expects depends on the order of branches.
         cycles: of many rounds without those of few.
     """
 
     program: LoopProgram
-    few: Trace
-    many: Trace
+    traces: Traces
     cycles: int
 
 
@@ -175,7 +245,7 @@ def measure(
                 raise
             rejected.append(program.name)
             continue
-        found.append(Measured(program, *record(platform, image, entries), cycles))
+        found.append(Measured(program, Traces(platform, image, entries), cycles))
     return MeasuredPrograms(tuple(found), tuple(dict.fromkeys(rejected)), source)
 
 
@@ -208,25 +278,6 @@ def _cycles(platform: Platform, device: LowLevelDevice, entries: Entries, name: 
             "does not count"
         )
     return many - few
-
-
-def record(platform: Platform, image: Image, entries: Entries) -> tuple[Trace, Trace]:
-    """Return traces of few rounds of a program, and of many.
-
-    They are those of a device of its own, so that they hold nothing else.
-
-    Args:
-        platform: of the device.
-        image: with the program.
-        entries: of the program.
-    """
-    with VirtualDevice(platform) as device:
-        device.core.counter.trace_edges()  # operands are recorded then
-        image.load(device)
-        device.execute(entries.short, entries.end)
-        few = device.counts.trace()
-        device.execute(entries.long, entries.end)
-        return few, device.counts.trace().since(few)
 
 
 def simulate(platform: Platform, programs: Sequence[LoopProgram], count: int) -> list[int]:

@@ -211,7 +211,7 @@ def shape_of(cache: Cache) -> GhostCache:
 
 
 def demand_like(core: Platform, other: Platform) -> None:
-    """Raise UsageError if the other core cannot execute the code of the first one."""
+    """Raise UsageError if the other core does not execute the first one's code as expected."""
     mine, theirs = core.core.isa, other.core.isa
     alike = (mine.architecture, mine.profile) == (theirs.architecture, theirs.profile)
     if not alike or not mine.extensions <= theirs.extensions:
@@ -219,6 +219,18 @@ def demand_like(core: Platform, other: Platform) -> None:
             f"platform.core={other.core.name} does not execute the code of {core.core.name}: that "
             "needs another run"
         )
+    if _known_branches(core) != _known_branches(other):
+        raise UsageError(
+            f"{other.core.name} expects other branches than {core.core.name} did (targets of the "
+            "timing model): that needs another run"
+        )
+
+
+def _known_branches(platform: Platform) -> tuple[int, tuple[bool, ...]]:
+    """Return what decides which branches a core expects."""
+    model = core_timing(platform.core)
+    waits = (region.waits.fetch > 0 for region in platform.memory if model.targets_later)
+    return model.targets, tuple(waits)
 
 
 def _sums(values: NDArray[np.int64], first: NDArray[np.int64]) -> NDArray[np.int64]:

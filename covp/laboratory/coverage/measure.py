@@ -75,7 +75,7 @@ def count(
         step = steps.get(last)
         if step is not None and step.kind == "branch":
             known = sites.get(last, (0, 0))
-            gone = sum(runs.taken + runs.away for runs in block.runs)
+            gone = block.taken + sum(runs.away for runs in block.runs)
             sites[last] = add_known(known[0], gone), add_known(known[1], block.count - gone)
     for at in [at for at in executed if at not in steps]:
         del executed[at]

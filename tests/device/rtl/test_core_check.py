@@ -72,6 +72,23 @@ def test_all_cores_pass(name):
     assert [row.difference for row in rows] == [None] * len(rows)
 
 
+@pytest.mark.costly
+def test_a_core_may_notice_an_interrupt_some_cycles_later(tmp_path):
+    """Synchronizers of its input: it sleeps on for a while."""
+    need_rtl("ibex")
+    late = (
+        "  logic [2:0] late;\n  always_ff @(posedge clk_i) late <= {late[1:0], irq_i && rst_ni};\n"
+    )
+    copy(
+        "ibex",
+        tmp_path,
+        ("  logic we, irq_pending", late + "  logic we, irq_pending"),
+        (".irq_external_i        (irq_i)", ".irq_external_i        (late[2])"),
+    )
+    rows = {row.name: row for row in check_core(board(tmp_path, "own-ibex"), RANDOM)}
+    assert rows["interrupts"].programs == 4 and rows["interrupts"].difference is None
+
+
 FAULTS = {
     "retire": (
         "assign retire_o = core.launch_next_insn;",

@@ -17,7 +17,13 @@ from covp.device.timing.trace import cost
 from covp.evaluation.calibration.calibrate import calibrate
 from covp.evaluation.calibration.costs import Costs, PreparedProgram, classifier
 from covp.evaluation.calibration.fit import fit
-from covp.evaluation.calibration.measure import Measured, link, record
+from covp.evaluation.calibration.measure import (
+    NO_TARGETS,
+    Measured,
+    Traces,
+    link,
+    targets_of,
+)
 from covp.evaluation.calibration.programs import hazard_programs, random_program
 from tests.device.rtl.conftest import need_rtl
 
@@ -32,13 +38,14 @@ def measured(platform_name: str, truth: TimingFile, count: int) -> list[Measured
     image, model = link(platform, programs), make_model("truth", truth)
     found = []
     for program, entries in zip(programs, image.entries, strict=True):
-        few, many = record(platform, image, entries)
-        found.append(Measured(program, few, many, cost(many, model) - cost(few, model)))
+        traces = Traces(platform, image, entries)
+        few, many = traces[targets_of(truth)]
+        found.append(Measured(program, traces, cost(many, model) - cost(few, model)))
     return found
 
 
 def errors(programs: list[Measured], model: TimingFile) -> np.ndarray[Any, Any]:
-    costs = Costs([PreparedProgram.of(one, classifier(model)) for one in programs])
+    costs = Costs([PreparedProgram(one, classifier(model)) for one in programs])
     found: np.ndarray[Any, Any] = np.abs(costs.time(model).cycles / costs.measured - 1)
     return found
 
@@ -49,10 +56,11 @@ def test_costs_are_those_of_the_trace():
     truth = load_file("cv32e40p")
     programs = measured("cv32e40p", truth, 0)[::7]
     assert errors(programs, truth).max() == 0
-    costs = Costs([PreparedProgram.of(one, classifier(truth)) for one in programs])
+    costs = Costs([PreparedProgram(one, classifier(truth)) for one in programs])
     base, ibex = costs.time(truth), load_file("ibex")
+    pairs = [one.traces[NO_TARGETS] for one in programs]
     assert list(costs.change(base, ibex, None).cycles) == [
-        cost(one.many, load_timing("ibex")) - cost(one.few, load_timing("ibex")) for one in programs
+        cost(many, load_timing("ibex")) - cost(few, load_timing("ibex")) for few, many in pairs
     ]
     slower = msgspec.structs.replace(truth, cycles={**truth.cycles, "mulh": 9, "load": 3})
     some = costs.change(base, slower, frozenset({"mulh", "load"}))
@@ -98,6 +106,7 @@ M4 = {
         ("cv32e40p", "cv32e40p", {}, "rv32"),
         ("ibex", "ibex", {"taken": {"branch": 3}, "latency": {"load": 2}}, "rv32"),
         ("riscv32", "picorv32", {}, "rv32"),
+        ("ibex", "ibex", {"taken": {"branch": 3}, "targets": 1, "targets_later": True}, "rv32"),
     ],
 )
 def test_cores_that_are_known(platform, core, changes, start):

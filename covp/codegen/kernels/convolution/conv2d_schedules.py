@@ -22,7 +22,8 @@ from covp.graph.typed_convolution import QuantizedConv2D, resolve
 
 _PACKED = KnobSpace("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)})
 _THREES = KnobSpace(
-    "packed_threes", {"threes": (1, 2, 3), "channels": (1, 2, 3, 4, 5), "unroll": (1, 2, 3, 4, 8)}
+    "packed_threes",
+    {"threes": (1, 2, 3), "channels": (1, 2, 3, 4, 5), "unroll": (1, 2, 3, 4, 8, 9, 16)},
 )
 _PACKED_WEIGHTS = {"pairs": (1, 2, 3, 4, 5, 6, 7, 8), "unroll": (1, 2, 4), "peeled": (0, 1)}
 _WINOGRAD = KnobSpace(
