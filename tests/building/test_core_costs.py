@@ -39,10 +39,13 @@ def test_costs_of_the_core_are_those_in_the_program(platform: str, model: str, u
     found = list(ratios(beside, alone))
     assert len(found) >= len(alone.profile.layers) - 1
     own = [entry for entry in beside.profile.layers if entry.layer.target == "cpu"]
-    if made.platform.cached_ram and own:  # a layer behind a unit finds its input in no cache
+    low, high = LOW, HIGH
+    if made.platform.cached_ram and own:
+        # a layer behind a unit finds its input in no cache, and tensors that lie elsewhere take
+        # other lines from each other: resnet's sums took 156 or 347 thousand cycles
         counted = sum(entry.layer.estimated_cycles or 0 for entry in own)
-        found = [("all", counted / sum(entry.cycles or 0 for entry in own))]
-    assert [(name, ratio) for name, ratio in found if not LOW <= ratio <= HIGH] == []
+        found, low, high = [("all", counted / sum(entry.cycles or 0 for entry in own))], 0.8, 1.25
+    assert [(name, ratio) for name, ratio in found if not low <= ratio <= high] == []
 
 
 @pytest.fixture
