@@ -138,9 +138,12 @@ class _Search:
             models = self._learn(models, learned, added)
         self._report("fitting random programs")
         costs = Costs(self._programs)
-        found = [descend(costs, costs.time(model), self._knobs) for model in models[:2]]
-        best = self._polish(costs, min(found, key=lambda timed: timed.loss))
-        return revert_needless(costs, self._start, best, self._knobs)
+        expecting = [model for model in models if model.targets]
+        others = [model for model in models if not model.targets]
+        chosen = (*others[:2], *expecting[:1])
+        found = [descend(costs, costs.time(model), self._knobs) for model in chosen]
+        polished = self._polish(costs, min(found, key=lambda timed: timed.loss))
+        return revert_needless(costs, self._start, polished, self._knobs)
 
     def adapt(self, model: TimingFile, costs: Costs) -> Timed:
         """Return the best model that is like one of ideal memory but for what wait states show.
