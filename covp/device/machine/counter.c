@@ -121,9 +121,15 @@ static void count_attended(Machine *m, Block *b, uint32_t address) {
  */
 static bool is_hidden(const Machine *m) {
     const Block *b = m->last;
-    uint32_t branch = b->next - b->version->code[b->instructions - 1].bytes;
-    if (!(m->timing->flags & TARGETS_LATER) || last_entry(m) != JUMPED || (branch ^ b->address) & ~3u) return false;
-    return fetch_period(m->timing, branch) == 1;
+    uint32_t branch = b->next - b->version->code[b->instructions - 1].bytes, to = b->next;
+    if (!(m->timing->flags & TARGETS_LATER) || fetch_period(m->timing, branch) > 1) return false;
+    for (uint64_t way = way_of_last(m); way; way = way_before(m, way)) {
+        b = end_of(m, way);
+        if ((b->address ^ branch) & ~3u || b->address + b->size != to) return false;
+        if ((way - 1) % ENTRIES == JUMPED) return true;
+        to = b->address;
+    }
+    return false;
 }
 
 /* Whether the target of the last block's branch was known, as that of one of those taken last, and is where the core
