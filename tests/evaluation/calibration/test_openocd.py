@@ -12,7 +12,7 @@ from covp.chip.platform_file import load_platform, platforms_dir
 from covp.device.timing.model import load_file, make_model
 from covp.device.timing.trace import cost
 from covp.evaluation.calibration.calibrate import calibrate
-from covp.evaluation.calibration.measure import measure
+from covp.evaluation.calibration.measure import NO_TARGETS, measure
 from covp.evaluation.calibration.programs import ROUNDS, hazard_programs
 from tests.device.openocd_board import virtual_board
 
@@ -54,7 +54,8 @@ def test_the_counter_of_a_board(tmp_path):
         device.close()
     assert (found.source.kind, found.source.model) == ("measured", "DWT_CYCCNT")
     for one in found.programs:
-        assert one.cycles == cost(one.many, truth) - cost(one.few, truth) > ROUNDS
+        few, many = one.traces[NO_TARGETS]
+        assert one.cycles == cost(many, truth) - cost(few, truth) > ROUNDS
 
 
 @pytest.mark.slow
