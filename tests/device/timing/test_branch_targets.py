@@ -148,6 +148,7 @@ def test_the_order_of_branches_decides(
     with load("riscv32", text, device=VirtualDevice(platform)).device as device:
         stop = load("riscv32", text, device=device).run()
         trace = device.counts.trace()
+        assert stop.instructions is not None
         assert stop.cycles == stop.instructions + TAKEN * reference.unexpected
         assert cost(trace, device.core.timing) == trace.cycles == stop.cycles
         taken: Counter[int] = Counter()
