@@ -59,7 +59,9 @@ def cycles_of_a_round(make: type, length: int, after: str) -> float:
         text = f"start:\n li s1, {rounds}\n j 1f\n .balign 32\n1:\n{body}\nend:\n j end\n"
         made = load(core, text, device=make(load_platform(core)))
         with made.device as device:
-            device.board.add_instructions("unit", [one])
+            hardware = device.abilities.hardware
+            assert hardware is not None
+            hardware.add_instructions("unit", [one])
             totals.append(made.run().cycles or 0)
     return (totals[1] - totals[0]) / (MANY - FEW)
 
