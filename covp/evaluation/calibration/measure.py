@@ -169,7 +169,8 @@ class Traces:
         return self._known[targets]
 
     def _record(self, targets: Targets) -> tuple[Trace, Trace]:
-        name = self._platform.core.timing or GENERIC[self._platform.core.architecture]
+        own, generic = self._platform.core.timing, GENERIC[self._platform.core.architecture]
+        name = generic if not own or ".py:" in own else own  # a model in Python has no file
         with temporary_folder("calibrate") as folder:
             path = Path(folder) / "model.yaml"
             write_model(with_targets(load_file(name), targets), path)
