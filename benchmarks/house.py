@@ -375,9 +375,9 @@ def concepts() -> int:
 
 
 BARS = (
-    Bar("lines of Python in covp/", 117_152, 108_000, lines, 127_450),
-    Bar("modules", 820, 600, modules, 738),
-    Bar("packages, at any depth", 56, 40, all_packages, 58),
+    Bar("lines of Python in covp/", 117_152, 108_000, lines, 130_000),
+    Bar("modules", 820, 600, modules, 746),
+    Bar("packages, at any depth", 56, 40, all_packages, 59),
     Bar("packages directly in covp/", 14, 18, packages),
     Bar("floors of the rooms' imports", 10, 12, floors),
     Bar("modules in the longest chain of imports", 56, 35, chain, 54),

@@ -13,6 +13,7 @@ from covp.accelerator.call import (
 from covp.accelerator.declared import TECHNOLOGY, TIMING, WAIT, Accelerator
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
+from covp.accelerator.rtl.sources import UnitRtl
 from covp.chip.energy.units import UnitArea, UnitEnergy
 from covp.hardware.job import Job, number, real, result, table, tensor
 from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
@@ -36,6 +37,7 @@ __all__ = [
     "Traffic",
     "UnitArea",
     "UnitEnergy",
+    "UnitRtl",
     "UnitTiming",
     "Workspace",
     "number",

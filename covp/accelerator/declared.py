@@ -27,11 +27,14 @@ The methods of `AcceleratorBackend` can be overridden as well.
 
 from __future__ import annotations
 
+import copy
+import inspect
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +49,11 @@ from covp.accelerator.layer_registers import (
 )
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
+from covp.accelerator.rtl.library import UnitModel, build_unit
+from covp.accelerator.rtl.sources import UnitRtl
+from covp.accelerator.rtl.unit import RtlUnit
 from covp.chip.energy.technology import NONE, component_file, technology_names
-from covp.errors import AcceleratorError, ModelError
+from covp.errors import AcceleratorError, ModelError, UsageError
 from covp.graph.graph import Tensor
 from covp.graph.pattern import Match, Pattern, op
 from covp.graph.typed import named_values, typed
@@ -79,6 +85,29 @@ TECHNOLOGY = Parameter(
 )  # fmt: skip
 
 
+_NO_RTL, _OWN_RTL = "no", "yes"
+
+
+def _verilog_file(text: str) -> str:
+    path = Path(text)
+    if not path.is_file():
+        raise ValueError("is no Verilog file, nor yes or no")
+    return str(path.absolute())
+
+
+RTL = Parameter(
+    "rtl", _NO_RTL, "its Verilog in the place of its model: a file, or yes for that of its class",
+    choices=(_NO_RTL, _OWN_RTL), other=_verilog_file,
+)  # fmt: skip
+
+
+RTL_CHECK = Parameter(
+    "rtl_check",
+    False,
+    "its model computes each job of its RTL, too: a difference is an error",
+)
+
+
 def unit_timing(values: Mapping[str, Any]) -> UnitTiming:
     """Return the timing model with an accelerator's values, and defaults for those it lacks."""
     names = {field.name for field in fields(UnitTiming)}
@@ -91,6 +120,7 @@ class Accelerator(AcceleratorBackend):
     Attributes:
         operators: TFLite's names of the operators it accepts; `patterns` follow from them.
         job: the operands and numbers of one start.
+        rtl: its Verilog, for the parameter ``rtl=yes``; None: there is none.
 
     `registers` and `accepts` get the layer as `covp.graph.typed.typed` gives it.
     """
@@ -98,6 +128,7 @@ class Accelerator(AcceleratorBackend):
     job: ClassVar[Job]
     operators: ClassVar[tuple[str, ...]] = ()
     patterns: ClassVar[Sequence[Pattern]] = ()
+    rtl: ClassVar[UnitRtl | None] = None
     peripheral = DeclaredUnit
     parameters: ClassVar[Sequence[Parameter]] = (*TIMING, WAIT, TECHNOLOGY)
 
@@ -107,6 +138,8 @@ class Accelerator(AcceleratorBackend):
             raise TypeError(f"operators must be a tuple: ({cls.operators!r},)")
         if cls.operators and "patterns" not in vars(cls):
             cls.patterns = tuple(Pattern(kind.lower(), op(kind)) for kind in cls.operators)
+        if cls.make_peripheral is Accelerator.make_peripheral and RTL not in cls.parameters:
+            cls.parameters = (*cls.parameters, RTL, RTL_CHECK)
         if "work" in vars(cls):  # the hook's name and form in version 0.1
             cls.timing = _timing_by_work  # type: ignore[assignment]
 
@@ -303,8 +336,38 @@ class Accelerator(AcceleratorBackend):
         return (f"{self.name}_begin", f"{self.name}_end") if own else None
 
     def make_peripheral(self) -> DeclaredUnit:
-        """Return a new hardware model with this instance's parameters."""
-        return DeclaredUnit(self)
+        """Return a new hardware model with this instance's parameters, or its RTL.
+
+        Raises:
+            UsageError: there is no such Verilog, or no module in it.
+            AcceleratorError: its ports are not understood.
+            ToolchainError: Verilator is missing or rejects it.
+        """
+        given = str(self.values.get(RTL.name, _NO_RTL))
+        if given == _NO_RTL:
+            return DeclaredUnit(self)
+        rtl = self.rtl
+        if given != _OWN_RTL:
+            rtl = replace(rtl or UnitRtl(), sources=(given,), filelist="")
+        if rtl is None:
+            raise UsageError(f"accelerator {self.name} has no RTL of its own: rtl=FILE.v")
+        values = {
+            name: self.values.get(value, value) if isinstance(value, str) else value
+            for name, value in rtl.parameters.items()
+        }
+        folder = Path(inspect.getfile(type(self))).parent
+        library = build_unit(self.name, rtl, folder, values)
+        ratio = float(self.values.get("clock_ratio", 1.0))
+        checks = bool(self.values[RTL_CHECK.name])
+        return RtlUnit(self, UnitModel(library, rtl.latency), ratio, checks)
+
+    def against_rtl(self) -> Self:
+        """Return the same unit as its RTL, each of whose jobs is compared with the model."""
+        other = copy.copy(self)
+        given = self.values.get(RTL.name, _NO_RTL)
+        chosen = _OWN_RTL if given == _NO_RTL else given
+        other.values = {**self.values, RTL.name: chosen, RTL_CHECK.name: True}
+        return other
 
     def _numbers(self, values: Mapping[str, Any]) -> JobValues:
         return JobValues(**{number.name: values[number.name] for number in self.job.numbers})

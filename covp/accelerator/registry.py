@@ -28,6 +28,7 @@ from covp.errors import AcceleratorError, CovpError, UsageError, near_misses
 ENTRY_POINTS = "covp.accelerators"
 _BUILT_IN = "covp.accel_backends"
 _INSTANCE = re.compile(r"^(?P<instance>[^=:/\\]*)=(?P<spec>.*)$")
+_RTL_FILE = re.compile(r"([:,]rtl=)([^,]+\.s?v)\b")
 _FILE = re.compile(r"^(?P<path>.+\.py)(:(?P<name>[A-Za-z_]\w*))?(:(?P<parameters>.*))?$")
 
 
@@ -68,12 +69,15 @@ def at_folder(spec: str, folder: Path) -> str:
 
     Args:
         spec: a text that `find_backend` takes.
-        folder: that the path of its file, if it has one, is relative to.
+        folder: that the paths of its file and its Verilog, if it has them, are relative to.
     """
     named = _INSTANCE.match(spec)
     name, text = (f"{named['instance']}=", named["spec"]) if named else ("", spec)
     file = _FILE.match(text)
-    return spec if file is None else f"{name}{folder / file['path']}{text[file.end('path') :]}"
+    if file is None:
+        return spec
+    rest = _RTL_FILE.sub(lambda found: f"{found[1]}{folder / found[2]}", text[file.end("path") :])
+    return f"{name}{folder / file['path']}{rest}"
 
 
 def find_backends(

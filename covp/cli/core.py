@@ -64,7 +64,7 @@ def new(name: str, isa: str, bus: str, package: str | None, root: Path | None) -
         "@where@": f"package: {package}" if package else where,
         "@ports@": (_TEMPLATES / "core_ports" / f"{bus}.sv").read_text("utf-8"),
     }
-    write_template(_TEMPLATES / "core", target, words)
+    write_template([_TEMPLATES / "core"], target, words)
     echo(
         f"{target} written; now: name the sources in {target}/rtl.yaml, connect the core in "
         f"{target}/wrapper.sv, then covp core check {target}/board.yaml"

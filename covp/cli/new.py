@@ -5,12 +5,17 @@ from __future__ import annotations
 import keyword
 import os
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 import yaml
 
-from covp.accelerator.registry import built_in_names
+from covp.accelerator import Accelerator
+from covp.accelerator.registry import built_in_names, find_backend
+from covp.accelerator.rtl.ports import MEMORY_BUSES, REGISTER_BUSES, Bus
+from covp.accelerator.rtl.verilog import unit_verilog
 from covp.base.cache import write_atomically
 from covp.base.temporary import temporary_folder
 from covp.chip.cores import find_core, is_core_path
@@ -19,6 +24,7 @@ from covp.cli import options
 from covp.cli.output import echo
 from covp.errors import PlatformError, UsageError
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _TEMPLATES = Path(__file__).parent / "templates"
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 _BOARD = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,59}")
@@ -27,6 +33,33 @@ _MAPS = {
     "riscv": (0x20000000, 0x80000000, 0x70000000),
 }
 """First addresses of flash, RAM and accelerators, as most chips of the architecture have them."""
+
+
+_RTL_WORDS = {
+    "@rtl@": '    rtl = UnitRtl(sources=("@name@_core.v", "@name@_registers.v", "@name@.v"))\n',
+    "@rtl_readme@": """
+In Verilog it is @name@.v, with registers in @name@_registers.v and the datapath in @name@_core.v:
+
+    covp run toycar -p riscv32 -a @name@.py:rtl=yes
+    covp verify @name@.py --against rtl     # bits, registers and cycles of the RTL beside the model
+
+When the declared job changes, `covp new rtl @name@.py` writes @name@.v and @name@_registers.v anew.
+""",
+}
+
+
+def _bus_option(kind: str, buses: Sequence[Bus], default: str) -> Callable[[_F], _F]:
+    return click.option(
+        f"--{kind}",
+        type=click.Choice([bus.name for bus in buses]),
+        default=default,
+        show_default=True,
+        help=f"Bus of the Verilog's {kind}.",
+    )
+
+
+_register_bus = _bus_option("registers", REGISTER_BUSES, "apb")
+_memory_bus = _bus_option("memory", MEMORY_BUSES, "obi")
 
 
 @click.group()
@@ -42,7 +75,12 @@ def new() -> None:
     type=click.Path(path_type=Path),
     help="Folder to make; by default NAME.",
 )
-def accelerator(name: str, output: Path | None) -> None:
+@click.option(
+    "--rtl", is_flag=True, help="Write it in Verilog, too; `-a NAME.py:rtl=yes` runs that."
+)
+@_register_bus
+@_memory_bus
+def accelerator(name: str, output: Path | None, rtl: bool, registers: str, memory: str) -> None:
     """Write a working accelerator NAME: register map, model, tests, a pyproject."""
     if not _NAME.match(name) or keyword.iskeyword(name):
         raise UsageError(f"{name!r} cannot be a name: lower case letters, digits and _, as in mac8")
@@ -52,8 +90,52 @@ def accelerator(name: str, output: Path | None) -> None:
     if target.exists():
         raise UsageError(f"{target} exists already; choose another folder with -o")
     words = {"@name@": name, "@Class@": "".join(part.capitalize() for part in name.split("_"))}
-    write_template(_TEMPLATES / "accelerator", target, words)
+    names = ["Accelerator", "Job", *["UnitRtl"] * rtl, "number", "result", "table", "tensor"]
+    words["@imports@"] = ", ".join(names)
+    for word, text in _RTL_WORDS.items():
+        words[word] = fill(text, words) if rtl else ""
+    templates = [_TEMPLATES / "accelerator", *[_TEMPLATES / "accelerator_rtl"] * rtl]
+
+    def add_verilog(folder: Path) -> None:
+        if rtl:
+            _write_verilog(folder / f"{name}.py", folder, registers, memory)
+
+    write_template(templates, target, words, add_verilog)
     echo(f"{target} written; now: cd {target} && pip install -e '.[test]' && pytest")
+
+
+def _write_verilog(unit: str | Path, folder: Path, registers: str, memory: str) -> list[Path]:
+    backend = find_backend(str(unit))
+    if not isinstance(backend, Accelerator):
+        raise UsageError(f"{unit} has no declared job, of which its Verilog could be made")
+    files = unit_verilog(backend.name, backend.job, registers, memory)
+    for file, text in files.items():
+        (folder / file).write_text(text, "utf-8")
+    return [folder / file for file in files]
+
+
+@new.command()
+@click.argument("unit", metavar="ACCEL")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    default=Path(),
+    help="Folder to write into; by default this one.",
+)
+@_register_bus
+@_memory_bus
+def rtl(unit: str, output: Path, registers: str, memory: str) -> None:
+    """Write ACCEL in Verilog but for its datapath, from its declared job.
+
+    NAME_registers.v has its registers, with the protocol of units; NAME.v connects them with the
+    buses and with NAME_core.v, the datapath. Both are written anew when the job has changed.
+    """
+    try:
+        written = _write_verilog(unit, output, registers, memory)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror or error}") from None
+    echo(f"{' and '.join(map(str, written))} written")
 
 
 @new.command()
@@ -165,8 +247,19 @@ def fill(text: str, words: dict[str, str]) -> str:
     return text
 
 
-def write_template(template: Path, target: Path, words: dict[str, str]) -> None:
-    """Copy a folder of ``*.in`` files with words replaced in names and texts; all or nothing.
+def write_template(
+    templates: Sequence[Path],
+    target: Path,
+    words: dict[str, str],
+    add: Callable[[Path], None] = lambda folder: None,
+) -> None:
+    """Copy folders of ``*.in`` files with words replaced in names and texts; all or nothing.
+
+    Args:
+        templates: the folders.
+        target: a new folder.
+        words: to what stands for each.
+        add: writes more files into the folder that it is given.
 
     Raises:
         UsageError: the folder cannot be written.
@@ -177,10 +270,11 @@ def write_template(template: Path, target: Path, words: dict[str, str]) -> None:
         with temporary_folder("new", target.parent) as folder:
             made = Path(folder) / "made"
             made.mkdir()
-            for file in template.iterdir():
+            for file in (file for template in templates for file in template.iterdir()):
                 if file.name.endswith(".in"):
                     text = fill(file.read_text(encoding="utf-8"), words)
                     (made / fill(file.name.removesuffix(".in"), words)).write_text(text, "utf-8")
+            add(made)
             made.rename(target)
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror or error}") from None

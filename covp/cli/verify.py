@@ -11,7 +11,7 @@ import click
 from covp.cli import options, timeline_files
 from covp.cli.junit import TestCase, junit, write_junit
 from covp.cli.output import echo, print_json
-from covp.evaluation.further_documents import Verified
+from covp.evaluation.further_documents import BesideRtl, Verified
 
 if TYPE_CHECKING:
     from covp.evaluation.source import SourceCheck
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     metavar="MODEL",
     help="Try this model's layers instead of those of the zoo's models; repeatable.",
 )
+@click.option(
+    "--against",
+    type=click.Choice(["rtl"]),
+    help="Compare each job with the unit's Verilog: bits, registers, cycles.",
+)
 @options.shapes
 @options.seed
 @options.toolchain
@@ -53,6 +58,7 @@ def verify(
     examples: int,
     seconds: float,
     models: tuple[str, ...],
+    against: str | None,
     shapes: dict[str, tuple[int, ...]],
     seed: int,
     toolchain: str,
@@ -77,7 +83,16 @@ def verify(
     files = {model: check_model(model, shapes) for model in models}
     wrong = [found for found in files.values() if not found.holds]
     verdict = search(
-        accelerator, platform, examples, seed, toolchain, progress, models or None, seconds, shapes
+        accelerator,
+        platform,
+        examples,
+        seed,
+        toolchain,
+        progress,
+        models or None,
+        seconds,
+        shapes,
+        against is not None,
     )
     if junit is not None:
         write_junit(junit, f"covp verify {accelerator}", list(_cases(verdict, files)))
@@ -115,6 +130,22 @@ def _document(verdict: Verdict, files: Mapping[str, SourceCheck]) -> Verified:
         finished=verdict.finished,
         macs_per_cycle=verdict.rates[0],
         bytes_per_cycle=verdict.rates[1],
+        rtl=_beside_rtl(verdict),
+    )
+
+
+def _beside_rtl(verdict: Verdict) -> BesideRtl | None:
+    """Return how the model's formula of time compares with the RTL; None: it was not requested."""
+    if not verdict.times:
+        return None
+    model, rtl = (sum(column) for column in zip(*verdict.times, strict=True))
+    errors = [one / max(other, 1) - 1 for one, other in verdict.times]
+    return BesideRtl(
+        jobs=len(errors),
+        cycles=rtl,
+        error=model / max(rtl, 1) - 1,
+        least=min(errors),
+        most=max(errors),
     )
 
 
@@ -136,6 +167,13 @@ def _print(verdict: Verdict, files: Mapping[str, SourceCheck]) -> None:
         macs, moved = verdict.rates
         each = f"{macs:.3g} MACs and " if macs else ""
         echo(f"by its own time the fastest job did {each}{moved:.3g} bytes per cycle")
+    beside = _beside_rtl(verdict)
+    if beside is not None:
+        echo(
+            f"{beside.jobs:,} jobs have the bits and registers of the RTL; timing() is "
+            f"{beside.error:+.1%} off its {beside.cycles:,} cycles, {beside.least:+.1%} to "
+            f"{beside.most:+.1%} of a job"
+        )
 
 
 def _print_end(verdict: Verdict, seconds: float) -> None:

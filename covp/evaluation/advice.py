@@ -164,7 +164,8 @@ def _ports(program: Program, profile: Profile) -> Iterator[Advice]:
         own = [e.offload for e in profile.layers if e.offload and e.target == unit.name]
         port = sum(max(o.compute, o.memory) - max(o.compute, o.memory // 2) for o in own)
         macs = sum(max(o.compute, o.memory) - max(o.compute // 2, o.memory) for o in own)
-        if max(port, macs) < _LEAST_LIMIT * total:
+        is_rtl = unit.backend.values.get("rtl", "no") != "no"  # whose time no parameter changes
+        if is_rtl or max(port, macs) < _LEAST_LIMIT * total:
             continue
         known = {parameter.name for parameter in unit.backend.parameters}
         if port > macs:

@@ -121,6 +121,24 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="
     layers: list[TunedLayer] = []
 
 
+class BesideRtl(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs of a unit's model that were compared with its RTL.
+
+    Attributes:
+        jobs: that have the same bits and registers
+        cycles: of all, by the RTL
+        error: of the model's formula of time in all of them
+        least: error of one job
+        most: likewise
+    """
+
+    jobs: Count
+    cycles: Count
+    error: Ratio
+    least: Ratio
+    most: Ratio
+
+
 class Verified(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="covp.verify/1"):
     """The output of ``covp verify --json``.
 
@@ -139,6 +157,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", ta
         finished: false: `--seconds` were too few for all layers
         macs_per_cycle: of the fastest job by its model's own time; 0: the model does not say
         bytes_per_cycle: likewise
+        rtl: with `--against rtl`
     """
 
     accelerator: str
@@ -155,6 +174,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", ta
     finished: bool
     macs_per_cycle: Amount
     bytes_per_cycle: Amount
+    rtl: BesideRtl | None = None
 
 
 class MlperfRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -179,6 +179,7 @@ class Bus:
         observers: those of the board, which see every access.
 
     Attributes:
+        memories: as given.
         observers: as given; `observe` adds to them.
     """
 
@@ -192,7 +193,7 @@ class Bus:
         sees_memory: bool = False,
         observers: list[Observer] | None = None,
     ) -> None:
-        self._memories = tuple(memories)
+        self.memories = tuple(memories)
         self._sees_memory = sees_memory
         self.master = master
         self._wrote = wrote
@@ -214,7 +215,7 @@ class Bus:
             master, moves, registers, sees_memory: as of the class.
         """
         return Bus(
-            self._memories, master, self._wrote, moves, registers, sees_memory, self.observers
+            self.memories, master, self._wrote, moves, registers, sees_memory, self.observers
         )
 
     def observe(self, observer: Observer) -> ExitStack:
@@ -354,11 +355,11 @@ class Bus:
         """Return whether one memory holds ``size`` bytes at ``address``; ``writable``: no flash."""
         return any(
             memory.region.holds(address, size) and not (writable and memory.region.kind == "flash")
-            for memory in self._memories
+            for memory in self.memories
         )
 
     def _memory(self, address: int, size: int, what: str) -> Memory:
-        for memory in self._memories:
+        for memory in self.memories:
             region = memory.region
             if region.holds(address, size):
                 if what == "write" and region.kind == "flash":

@@ -60,6 +60,7 @@ class AcceptedJob:
         numbers: the job's numbers by register name; all that `JobUnit.retime` needs.
         traffic: the bytes that it moves.
         macs: its multiply-accumulates; None where the model does not say.
+        further: what it stores elsewhere, (address, bytes).
     """
 
     timing: JobTiming
@@ -68,6 +69,7 @@ class AcceptedJob:
     numbers: Mapping[str, int | float] = field(default_factory=dict)
     traffic: Traffic = NO_TRAFFIC
     macs: int | None = None
+    further: tuple[tuple[int, NDArray[Any]], ...] = ()
 
     @property
     def span(self) -> tuple[int, int]:
@@ -202,9 +204,11 @@ class JobUnit(Peripheral):
 
         def finish() -> None:
             self._end = None
+            stored = job.result.nbytes + sum(data.nbytes for _, data in job.further)
             with self.bus.uncounted():
-                self.bus.write(job.address, job.result)
-            self.bus.count(job.address, job.traffic.written or job.result.nbytes, is_write=True)
+                for address, data in ((job.address, job.result), *job.further):
+                    self.bus.write(address, data)
+            self.bus.count(job.address, job.traffic.written or stored, is_write=True)
             self.set("STATUS", "BUSY", 0)
             waited = self.clock.skipped - skipped
             present, spent_now = self.clock.phase()
@@ -219,7 +223,7 @@ class JobUnit(Peripheral):
                     job.numbers,
                     job.traffic,
                     job.macs,
-                    job.result.nbytes,
+                    stored,
                 )
             )
             if self.on_end is not None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from covp.cli.main import main
+from tests.accelerator.rtl.unit_project import new_unit
 from tests.device.rtl.conftest import need_rtl
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
@@ -107,7 +108,8 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.reproduce/1": [],
     "covp.tune/1": [("tune", "toycar", "-p", "riscv32", "--trials", "1")],
     "covp.verify/1": [
-        ("verify", "gemm", "--examples", "10", "--seconds", "300", "--model", "toycar")
+        ("verify", "gemm", "--examples", "10", "--seconds", "300", "--model", "toycar"),
+        ("verify", "mac8/mac8.py", "--examples", "10", "--model", "toycar", "--against", "rtl"),
     ],
     "covp.multicore/1": [
         (
@@ -165,6 +167,10 @@ def test_a_schema_is_what_is_printed(
     if section == "covp.multicore/1":
         Path("main.c").write_text(MAIN)
         Path("sensor.c").write_text("int main(void) { return 0; }")
+    if section == "covp.verify/1":
+        need_rtl("cv32e40p")
+        new_unit(tmp_path)
+        capsys.readouterr()
     if section == "covp.run/1":
         shapes = {"x": (2, 640), "y": (2, 640), "k": (2, 49, 10, 1)}
         for name, shape in shapes.items():

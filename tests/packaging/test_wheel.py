@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import FOLDERS, build_wheel, copy_sources
 
-DATA = {".py", ".yaml", ".txt", ".c", ".cpp", ".sv", ".svh", ".h", ".S", ".ld"} | {
+DATA = {".py", ".yaml", ".txt", ".c", ".cpp", ".v", ".sv", ".svh", ".h", ".S", ".ld"} | {
     ".jsonl", ".typed", ".in", ".cfg", ".css", ".js",
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from covp.base.plugins import describe
 from covp.chip.platform_file import Platform
-from covp.errors import CovpError
+from covp.errors import AcceleratorError, CovpError, DeviceFault
 from covp.hardware.job import FIRST_OFFSET
 from covp.hardware.job_unit import ERRORS, JobUnit
 from covp.testing import Case
@@ -41,6 +41,8 @@ def abuse(bench: DriverBench, case: Case) -> tuple[int, str | None]:
         tried += 1
         try:
             failure = wrong()
+        except (AcceleratorError, DeviceFault) as error:
+            failure = str(error)
         except CovpError:
             raise
         except Exception as error:

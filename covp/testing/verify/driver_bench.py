@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from covp.accelerator.backend import AcceleratorBackend, new_peripheral
 from covp.accelerator.call import Step
 from covp.accelerator.placement import Partition
+from covp.accelerator.rtl.unit import RtlUnit
 from covp.base.plugins import describe
 from covp.base.request import EVERY_MATCH
 from covp.chip.platform_file import Platform, load_platform
@@ -49,6 +50,8 @@ _ARENA = 512 * 1024
 """Bytes for a layer; half the RAM where that is less. They are the last ones of the RAM."""
 _CALLS = 1024
 """Bytes that the session needs for calls."""
+_SEED = 0x2545F491
+"""Of the pauses of a busy memory, for units as RTL."""
 _PREPARED = 16
 """Graphs whose lowered forms are kept for their next runs."""
 
@@ -189,6 +192,8 @@ class DriverBench:
         if self.watch is not None:
             self.watch.pace, self.watch.cycles = conditions.pace, conditions.cycles
             self.watch.skips = conditions.skips
+        if isinstance(self.unit, RtlUnit):  # with a slow unit its memory is busy, too
+            self.unit.stalls = _SEED if conditions.pace > 1 else 0
         clock = self.device.clock
         woken = self._wake_up() if conditions.wakes else []
         began = clock.now - clock.skipped

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.declared import Accelerator
 from covp.accelerator.registry import find_backend
 from covp.base.arguments import demand, demand_count, demand_seconds
 from covp.base.request import Shapes
 from covp.chip.platform_file import Platform
-from covp.errors import AcceleratorError, CapacityError, CovpError
+from covp.errors import AcceleratorError, CapacityError, CovpError, UsageError
 from covp.graph import zoo
 from covp.hardware.job_unit import JobUnit
 from covp.testing import Case
@@ -107,6 +108,8 @@ class Verdict:
         finished: all layers were tried that were to be; else the budget was too small for them.
         rates: (MACs, bytes) per cycle of the fastest jobs by the models' own time and counts; 0
             where they do not say. What is impossible of a layer is a failure.
+        times: of each job that was compared with its RTL, the cycles by the model's formula and
+            by the RTL.
     """
 
     accelerator: str
@@ -121,6 +124,7 @@ class Verdict:
     seconds: float = 0.0
     rates: tuple[float, float] = (0.0, 0.0)
     finished: bool = True
+    times: tuple[tuple[int, int], ...] = ()
 
 
 def verify(
@@ -133,6 +137,7 @@ def verify(
     models: Sequence[str] | None = None,
     seconds: float = 90.0,
     shapes: Shapes | None = None,
+    against_rtl: bool = False,
 ) -> Verdict:
     """Try layers of every operator that an accelerator looks for, then misuse it.
 
@@ -148,6 +153,7 @@ def verify(
             is tried, beyond the first 20 small ones of each kind, hundreds of calls and misuse,
             which a slow host tries as well; shrinking takes some more.
         shapes: of inputs by name, for those that the models leave open.
+        against_rtl: the unit is its RTL, and each job is compared with its model in Python.
 
     Raises:
         UsageError: there is nothing to draw for the operators of its patterns.
@@ -159,7 +165,9 @@ def verify(
     demand_count("seed", seed)
     demand_seconds("seconds", seconds)
     backend = find_backend(spec) if isinstance(spec, str) else spec
-    named = spec if isinstance(spec, str) else spec_of(backend)
+    if against_rtl:
+        backend = _against_rtl(backend)
+    named = spec if isinstance(spec, str) and not against_rtl else spec_of(backend)
     strategies = strategies_of(backend)
     with open_bench(backend, platform, toolchain) as bench:
         budget = Budget(seconds)
@@ -188,7 +196,14 @@ def verify(
         budget.used(),
         bench.rates,
         finished,
+        tuple(getattr(bench, "unit", None).times) if against_rtl else (),  # type: ignore[union-attr]
     )
+
+
+def _against_rtl(backend: AcceleratorBackend) -> AcceleratorBackend:
+    if not isinstance(backend, Accelerator):
+        raise UsageError(f"accelerator {backend.name} has no declared job: no RTL to compare with")
+    return backend.against_rtl()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from covp.chip.cores import find_core
-from covp.device.rtl.build import find_verilator
+from covp.compilers.verilator import find_verilator
 from covp.device.rtl.cores import rtl_of
 from covp.device.rtl.sources import find_package
 from covp.errors import ToolchainError

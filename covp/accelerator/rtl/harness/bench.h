@@ -1,0 +1,81 @@
+// A unit's RTL with clock, reset and memory.
+#pragma once
+#include "Vcovp_unit.h"
+#include "memory.h"
+#include "ports.h"
+#include "verilated.h"
+
+struct Design {
+    VerilatedContext context;
+    Vcovp_unit top{&context};
+    Memory memory;
+    uint64_t now = 0;      // cycles of its clock
+    uint64_t taken = 0;    // when the latest access to a register was taken
+    uint32_t latency = 1;  // cycles from a request of its port to the first data
+    uint32_t stalls = 0;   // 0: the memory is never busy; else it is by chance, from this seed on
+
+    // Cycles that the memory keeps something waiting, beyond the least.
+    uint32_t pause() {
+        if (!stalls) return 0;
+        stalls ^= stalls << 13, stalls ^= stalls >> 17, stalls ^= stalls << 5;  // xorshift32 (Marsaglia 2003)
+        return stalls & 8 ? stalls & 3 : 0;
+    }
+};
+
+#include MEMORY_HEADER  // `Port`: reset, drive, sample, is_idle
+
+class Bench : public Design {
+public:
+    ~Bench() {
+        Verilated::threadContextp(&context);
+        top.final();
+    }
+
+    void reset() {
+        constexpr int CYCLES = 4;
+        port.reset();
+        UNIT_SET_TIES();
+        UNIT_SET_CLOCK(0);
+        // reset needs an edge, also the first time
+        for (int on : {0, 1}) {
+            UNIT_SET_RESET(on);
+            top.eval();
+        }
+        for (int i = 0; i < CYCLES; i++) tick();
+        UNIT_SET_RESET(0);
+        tick();
+    }
+
+    // A cycle up to its end: inputs are driven, outputs are settled.
+    void settle() {
+        port.drive();
+        UNIT_SET_CLOCK(0);
+        top.eval();
+    }
+
+    // The clock's edge.
+    void edge() {
+        port.sample();
+        UNIT_SET_CLOCK(1);
+        top.eval();
+        now++;
+    }
+
+    void tick() {
+        settle();
+        edge();
+    }
+
+    bool interrupts() { return UNIT_INTERRUPT; }
+
+    // Let what the port still does after a job end; false: it does not, or it stores.
+    bool drain() {
+        constexpr int CYCLES = 64, MOST = 10'000;
+        size_t before = memory.stores;
+        for (int i = 0; i < CYCLES || (!port.is_idle() && i < MOST); i++) tick();
+        return port.is_idle() && memory.stores == before;
+    }
+
+private:
+    Port port{*this};
+};

@@ -1,0 +1,147 @@
+// A unit's RTL as Python calls it: registers, jobs, memory, state.
+#include <algorithm>
+#include <string>
+
+#include "unit_ports.h"
+#include "bench.h"
+#include "verilated_save.h"
+
+constexpr int LONGEST_ACCESS = 100'000;  // cycles of an access to a register
+
+#include REGISTERS_HEADER  // `Registers`: idle, access
+
+namespace {
+
+class Saving : public VerilatedSerialize {
+public:
+    explicit Saving(std::string &data) : data(data) { m_isOpen = true; }
+    void flush() override {
+        data.append(reinterpret_cast<char *>(m_bufp), m_cp - m_bufp);
+        m_cp = m_bufp;
+    }
+
+private:
+    std::string &data;
+};
+
+class Loading : public VerilatedDeserialize {
+public:
+    Loading(const char *data, size_t size) : data(data), left(size) {
+        m_isOpen = true;
+        m_cp = m_endp = m_bufp;
+        fill();
+    }
+
+protected:
+    void fill() override {
+        size_t kept = m_endp - m_cp;
+        memmove(m_bufp, m_cp, kept);
+        size_t more = std::min(left, bufferSize() - kept);
+        memcpy(m_bufp + kept, data, more);
+        data += more, left -= more;
+        m_cp = m_bufp, m_endp = m_bufp + kept + more;
+    }
+
+private:
+    const char *data;
+    size_t left;
+};
+
+class Unit : public Bench {
+public:
+    void reset() {
+        registers.idle();
+        Bench::reset();
+    }
+
+    // An access to a register: whether the unit answers, and not with an error.
+    bool access(bool writes, uint32_t offset, uint32_t &value) {
+        return registers.access(writes, offset, value);
+    }
+
+    // Run until the interrupt is up: the cycles since the latest access to a register was taken, at most `budget`.
+    uint64_t run(uint64_t budget) {
+        while (now - taken < budget && !interrupts()) tick();
+        return now - taken;
+    }
+
+    // The bytes that the job has stored, in spans by their addresses.
+    void collect() {
+        std::vector<uint32_t> places;
+        for (auto &[address, value] : memory.stored) places.push_back(address);
+        std::sort(places.begin(), places.end());
+        spans.clear(), values.clear();
+        for (uint32_t address : places) {
+            if (!spans.empty() && spans.back().start + spans.back().size == address)
+                spans.back().size++;
+            else
+                spans.push_back({address, 1});
+            values.push_back(memory.stored[address]);
+        }
+    }
+
+    std::vector<Span> spans;
+    std::vector<uint8_t> values;
+    std::string saved;
+
+private:
+    Registers registers{*this};
+};
+
+Unit &of(void *unit) { return *static_cast<Unit *>(unit); }
+
+}  // namespace
+
+extern "C" {
+void *covp_unit_new(uint32_t latency) {
+    Unit *unit = new Unit();
+    unit->latency = latency;
+    return unit;
+}
+void covp_unit_delete(void *unit) { delete &of(unit); }
+void covp_unit_reset(void *unit) { of(unit).reset(); }
+void covp_unit_set_regions(void *unit, const Region *regions, uint32_t count) {
+    of(unit).memory.regions.assign(regions, regions + count);
+}
+const Region *covp_unit_regions(void *unit) { return of(unit).memory.regions.data(); }
+void covp_unit_begin(void *unit, uint32_t stalls) {
+    of(unit).memory.begin();
+    of(unit).stalls = stalls;
+}
+uint32_t covp_unit_access(void *unit, uint32_t writes, uint32_t offset, uint32_t *value) {
+    return of(unit).access(writes, offset, *value);
+}
+uint64_t covp_unit_run(void *unit, uint64_t budget) { return of(unit).run(budget); }
+uint32_t covp_unit_interrupts(void *unit) { return of(unit).interrupts(); }
+uint32_t covp_unit_drain(void *unit) { return of(unit).drain(); }
+const char *covp_unit_error(void *unit) { return of(unit).memory.error; }
+uint32_t covp_unit_outside(void *unit, uint32_t *address, uint32_t *size) {
+    Memory &memory = of(unit).memory;
+    *address = memory.outside_address, *size = memory.outside_size;
+    return memory.outside ? 1 + memory.outside_store : 0;
+}
+const Span *covp_unit_stores(void *unit, uint64_t *count, const uint8_t **bytes) {
+    of(unit).collect();
+    *count = of(unit).spans.size(), *bytes = of(unit).values.data();
+    return of(unit).spans.data();
+}
+const Span *covp_unit_loads(void *unit, uint64_t *count) {
+    *count = of(unit).memory.loads.size();
+    return of(unit).memory.loads.data();
+}
+const char *covp_unit_save(void *unit, uint64_t *size) {
+    std::string &saved = of(unit).saved;
+    saved.clear();
+    {
+        Saving stream(saved);
+        stream << of(unit).top;
+        stream.flush();
+    }
+    *size = saved.size();
+    return saved.data();
+}
+void covp_unit_load(void *unit, const char *data, uint64_t size) {
+    Loading stream(data, size);
+    stream >> of(unit).top;
+}
+}

@@ -1,0 +1,261 @@
+"""`UnitModel`: a unit's Verilog as Python calls it; `build_unit` makes its library."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from covp.accelerator.rtl.ports import find_ports, read_ports
+from covp.accelerator.rtl.sources import UnitRtl, top_of
+from covp.base import cache
+from covp.base.cache import content_key
+from covp.base.temporary import temporary_folder
+from covp.compilers.verilator import LIBRARY, NO_EXTRA, QUIET, Extra, find_verilator
+from covp.hardware.bus import Memory
+
+_HARNESS = Path(__file__).parent / "harness"
+_CLASS = "Vcovp_unit"
+_SAVED = Extra("--savable", "verilated_save.cpp", NO_EXTRA)
+
+
+def build_unit(
+    name: str, rtl: UnitRtl, folder: Path, parameters: Mapping[str, int | float | str]
+) -> Path:
+    """Return the library of a unit's model, made on first use in about ten seconds.
+
+    Args:
+        name: of the unit, for the file and errors.
+        rtl: its Verilog.
+        folder: that ``rtl.root`` is relative to.
+        parameters: of the module, and their values.
+
+    Raises:
+        UsageError: there is no such file or module.
+        AcceleratorError: a bus is not found, or an input that nothing drives.
+        ToolchainError: Verilator is missing or rejects the sources.
+    """
+    verilator, sources = find_verilator(), rtl.files(folder)
+    top = top_of(rtl, sources)
+    stated = (rtl.registers, rtl.memory, *(f"{port}={v}" for port, v in rtl.ties.items()))
+    given = [
+        *("--top-module", top, "--prefix", _CLASS, _SAVED.option, "-DSYNTHESIS"),
+        *(f"-D{define}" for define in sources.defines),
+        *(f"-G{key}={_verilog(value)}" for key, value in parameters.items()),
+    ]
+    key = content_key(
+        *(part for p in sorted(_HARNESS.iterdir()) for part in (p.name, p.read_bytes())),
+        *sources.contents(),
+        *(*given, *stated, *QUIET, *LIBRARY.compile),
+        *(verilator.version, sys.platform, platform.machine()),
+    )
+    file = f"unit-{top}-{key}{LIBRARY.suffix}"
+    found = cache.find("rtl", file)
+    if found is not None:
+        return found
+    with temporary_folder("rtl") as temporary:
+        made = Path(temporary) / "made"
+        sources = sources.patched(Path(temporary))
+        places = [f"-I{path}" for path in sources.include]
+        files = [str(path) for path in sources.files]
+        verilator.translate(name, [*QUIET, *given, *places, "--Mdir", str(made), *files])
+        ports = read_ports((made / f"{_CLASS}.h").read_text("utf-8"))
+        where = f"{sources.files[-1].name}: module {top}"
+        header = find_ports(where, ports, rtl.registers, rtl.memory, rtl.ties).header
+        (made / "unit_ports.h").write_text(header, "utf-8")
+        data = verilator.build(
+            f"the RTL of {name}", made, _HARNESS / "unit.cpp", (_HARNESS,), (), _SAVED
+        )
+    return cache.store("rtl", file, data, mode=0o700)
+
+
+def _verilog(value: int | float | str) -> str:
+    """Return a parameter's value as Verilog writes it."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    return str(int(value) if value == int(value) else value)
+
+
+class _Region(ctypes.Structure):
+    _fields_ = (
+        ("start", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("bytes", ctypes.c_void_p),
+        ("writable", ctypes.c_uint32),
+        ("read", ctypes.c_uint64),
+        ("written", ctypes.c_uint64),
+    )
+    read: int
+    written: int
+
+
+class UnitModel:
+    """A unit in simulation. It keeps what it stores apart until `stores` is asked.
+
+    Args:
+        library: made by `build_unit`.
+        latency: of its memory port, in cycles.
+    """
+
+    def __init__(self, library: Path, latency: int) -> None:
+        self._library = _open_library(library)
+        self._handle: int | None = self._library.covp_unit_new(latency)
+        self._memories: list[Memory] = []
+        self._contents: list[NDArray[np.uint8]] = []
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self._library.covp_unit_delete(self._handle)
+            self._handle = None
+
+    def reset(self) -> None:
+        """Reset the unit; it forgets all."""
+        self._library.covp_unit_reset(self._handle)
+
+    def begin(self, memories: Sequence[Memory], stalls: int = 0) -> None:
+        """Begin a job on memory as bus masters see it now.
+
+        Args:
+            memories: all that there is.
+            stalls: 0: the memory is never busy; else it keeps the unit waiting by chance, and this
+                is the seed.
+        """
+        self._memories = list(memories)
+        self._contents = [
+            m.content if m.cache is None else m.load(m.region.start, m.region.bytes)
+            for m in memories
+        ]
+        regions = (_Region * len(memories))(
+            *(
+                _Region(
+                    memory.region.start,
+                    memory.region.bytes,
+                    content.ctypes.data,
+                    memory.region.kind != "flash",
+                )
+                for memory, content in zip(memories, self._contents, strict=True)
+            )
+        )
+        self._library.covp_unit_set_regions(self._handle, regions, len(regions))
+        self._library.covp_unit_begin(self._handle, stalls)
+
+    def write(self, offset: int, value: int) -> bool:
+        """Write a register; False: the unit does not answer, or with an error."""
+        word = ctypes.c_uint32(value)
+        return bool(self._library.covp_unit_access(self._handle, 1, offset, ctypes.byref(word)))
+
+    def read(self, offset: int) -> int | None:
+        """Return a register's value; None: the unit does not answer, or with an error."""
+        word = ctypes.c_uint32()
+        done = self._library.covp_unit_access(self._handle, 0, offset, ctypes.byref(word))
+        return word.value if done else None
+
+    def run(self, budget: int) -> int:
+        """Run until the interrupt is up; return the cycles since a register was written.
+
+        Args:
+            budget: cycles after which it comes back in any case.
+        """
+        return int(self._library.covp_unit_run(self._handle, budget))
+
+    def interrupts(self) -> bool:
+        """Return whether the interrupt is up."""
+        return bool(self._library.covp_unit_interrupts(self._handle))
+
+    def drain(self) -> bool:
+        """Let transfers end that still run; False: there are stores among them, or no end."""
+        return bool(self._library.covp_unit_drain(self._handle))
+
+    @property
+    def error(self) -> str:
+        """What the unit did against the rules of its memory bus, in one line; "": nothing."""
+        return bytes(self._library.covp_unit_error(self._handle)).decode()
+
+    def outside(self) -> tuple[bool, int, int] | None:
+        """Return the first access that met no memory: is it a store, address, bytes."""
+        address, size = ctypes.c_uint32(), ctypes.c_uint32()
+        kind = self._library.covp_unit_outside(
+            self._handle, ctypes.byref(address), ctypes.byref(size)
+        )
+        return (kind == 2, address.value, size.value) if kind else None
+
+    def stores(self) -> list[tuple[int, NDArray[np.uint8]]]:
+        """Return the bytes that the job has stored, by address, each span as long as can be."""
+        count, values = ctypes.c_uint64(), ctypes.POINTER(ctypes.c_uint8)()
+        spans = self._library.covp_unit_stores(
+            self._handle, ctypes.byref(count), ctypes.byref(values)
+        )
+        found, place = [], 0
+        for address, size in _pairs(spans, count.value):
+            data = np.ctypeslib.as_array(values, (place + size,))[place:].copy()
+            found.append((address, data))
+            place += size
+        return found
+
+    def loads(self) -> list[tuple[int, int]]:
+        """Return the spans that the job has loaded, (address, bytes), each once."""
+        count = ctypes.c_uint64()
+        spans = self._library.covp_unit_loads(self._handle, ctypes.byref(count))
+        merged: list[tuple[int, int]] = []
+        for address, size in sorted(set(_pairs(spans, count.value))):
+            if merged and address <= sum(merged[-1]):
+                start = merged[-1][0]
+                merged[-1] = start, max(sum(merged[-1]), address + size) - start
+            else:
+                merged.append((address, size))
+        return merged
+
+    def traffic(self) -> list[tuple[Memory, int, int]]:
+        """Return the bytes that the job has loaded from, and stored to, each memory."""
+        regions = self._library.covp_unit_regions(self._handle)
+        return [(m, regions[i].read, regions[i].written) for i, m in enumerate(self._memories)]
+
+    def save(self) -> bytes:
+        """Return the unit's state between two jobs."""
+        size = ctypes.c_uint64()
+        data = self._library.covp_unit_save(self._handle, ctypes.byref(size))
+        return ctypes.string_at(data, size.value)
+
+    def load(self, state: bytes) -> None:
+        """Go back to what `save` returned."""
+        self._library.covp_unit_load(self._handle, state, len(state))
+
+
+def _pairs(spans: ctypes._Pointer[ctypes.c_uint32], count: int) -> list[tuple[int, int]]:
+    if not count:
+        return []
+    table = np.ctypeslib.as_array(spans, (2 * count,)).reshape(count, 2)
+    return [(int(start), int(size)) for start, size in table.tolist()]
+
+
+def _open_library(path: Path) -> ctypes.CDLL:
+    library = ctypes.CDLL(str(path))
+    handle, word, long = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
+    words, longs = ctypes.POINTER(word), ctypes.POINTER(long)
+    for name, result, arguments in (
+        ("new", handle, (word,)),
+        ("delete", None, (handle,)),
+        ("reset", None, (handle,)),
+        ("set_regions", None, (handle, ctypes.POINTER(_Region), word)),
+        ("regions", ctypes.POINTER(_Region), (handle,)),
+        ("begin", None, (handle, word)),
+        ("access", word, (handle, word, word, words)),
+        ("run", long, (handle, long)),
+        ("drain", word, (handle,)),
+        ("interrupts", word, (handle,)),
+        ("error", ctypes.c_char_p, (handle,)),
+        ("outside", word, (handle, words, words)),
+        ("stores", words, (handle, longs, ctypes.POINTER(ctypes.POINTER(ctypes.c_uint8)))),
+        ("loads", words, (handle, longs)),
+        ("save", handle, (handle, longs)),
+        ("load", None, (handle, ctypes.c_char_p, long)),
+    ):
+        function = library[f"covp_unit_{name}"]
+        setattr(library, f"covp_unit_{name}", function)
+        function.restype, function.argtypes = result, arguments
+    return library

