@@ -49,6 +49,7 @@ from covp.accelerator.layer_registers import (
 )
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
+from covp.accelerator.rtl.exact_unit import ExactRtlUnit
 from covp.accelerator.rtl.library import UnitModel, build_unit
 from covp.accelerator.rtl.sources import UnitRtl
 from covp.accelerator.rtl.unit import RtlUnit
@@ -101,6 +102,10 @@ RTL = Parameter(
 )  # fmt: skip
 
 
+RTL_MODE = Parameter(
+    "rtl_mode", "fast", "its RTL runs job by job, or exactly beside the core, access by access",
+    choices=("fast", "exact"),
+)  # fmt: skip
 RTL_CHECK = Parameter(
     "rtl_check",
     False,
@@ -139,7 +144,7 @@ class Accelerator(AcceleratorBackend):
         if cls.operators and "patterns" not in vars(cls):
             cls.patterns = tuple(Pattern(kind.lower(), op(kind)) for kind in cls.operators)
         if cls.make_peripheral is Accelerator.make_peripheral and RTL not in cls.parameters:
-            cls.parameters = (*cls.parameters, RTL, RTL_CHECK)
+            cls.parameters = (*cls.parameters, RTL, RTL_MODE, RTL_CHECK)
         if "work" in vars(cls):  # the hook's name and form in version 0.1
             cls.timing = _timing_by_work  # type: ignore[assignment]
 
@@ -359,14 +364,23 @@ class Accelerator(AcceleratorBackend):
         library = build_unit(self.name, rtl, folder, values)
         ratio = float(self.values.get("clock_ratio", 1.0))
         checks = bool(self.values[RTL_CHECK.name])
-        return RtlUnit(self, UnitModel(library, rtl.latency), ratio, checks)
+        is_exact = self.values[RTL_MODE.name] == "exact"
+        if is_exact and checks:
+            raise UsageError(f"accelerator {self.name}: rtl_check is for rtl_mode=fast")
+        kind = ExactRtlUnit if is_exact else RtlUnit
+        return kind(self, UnitModel(library, rtl.latency), ratio, checks)
 
     def against_rtl(self) -> Self:
         """Return the same unit as its RTL, each of whose jobs is compared with the model."""
         other = copy.copy(self)
         given = self.values.get(RTL.name, _NO_RTL)
         chosen = _OWN_RTL if given == _NO_RTL else given
-        other.values = {**self.values, RTL.name: chosen, RTL_CHECK.name: True}
+        other.values = {
+            **self.values,
+            RTL.name: chosen,
+            RTL_MODE.name: "fast",
+            RTL_CHECK.name: True,
+        }
         return other
 
     def _numbers(self, values: Mapping[str, Any]) -> JobValues:

@@ -155,6 +155,12 @@ class UnitModel:
         done = self._library.covp_unit_access(self._handle, 0, offset, ctypes.byref(word))
         return word.value if done else None
 
+    def peek(self, offset: int) -> int | None:
+        """Return a register's value without an access to it; None as of `read`."""
+        word = ctypes.c_uint32()
+        done = self._library.covp_unit_peek(self._handle, offset, ctypes.byref(word))
+        return word.value if done else None
+
     def run(self, budget: int) -> int:
         """Run until the interrupt is up; return the cycles since a register was written.
 
@@ -162,6 +168,30 @@ class UnitModel:
             budget: cycles after which it comes back in any case.
         """
         return int(self._library.covp_unit_run(self._handle, budget))
+
+    @property
+    def now(self) -> int:
+        """Cycles of the unit's clock so far."""
+        return int(self._library.covp_unit_now(self._handle))
+
+    @property
+    def taken(self) -> int:
+        """The cycle in which the latest access to a register was taken."""
+        return int(self._library.covp_unit_taken(self._handle))
+
+    def advance(self, cycle: int) -> None:
+        """Run up to a cycle; one in the past is no error."""
+        self._library.covp_unit_advance(self._handle, max(cycle, 0))
+
+    def predict(self, enable: int, start: int, budget: int) -> int:
+        """Return the cycles that a job would take if it were started now, as `run`.
+
+        Args:
+            enable, start: offsets of the registers whose lowest bit lets the interrupt come, and
+                starts the job.
+            budget: cycles at most.
+        """
+        return int(self._library.covp_unit_predict(self._handle, enable, start, 1, budget))
 
     def interrupts(self) -> bool:
         """Return whether the interrupt is up."""
@@ -185,7 +215,7 @@ class UnitModel:
         return (kind == 2, address.value, size.value) if kind else None
 
     def stores(self) -> list[tuple[int, NDArray[np.uint8]]]:
-        """Return the bytes that the job has stored, by address, each span as long as can be."""
+        """Return the bytes stored since the latest call, by address, in spans as long as can be."""
         count, values = ctypes.c_uint64(), ctypes.POINTER(ctypes.c_uint8)()
         spans = self._library.covp_unit_stores(
             self._handle, ctypes.byref(count), ctypes.byref(values)
@@ -245,7 +275,12 @@ def _open_library(path: Path) -> ctypes.CDLL:
         ("regions", ctypes.POINTER(_Region), (handle,)),
         ("begin", None, (handle, word)),
         ("access", word, (handle, word, word, words)),
+        ("peek", word, (handle, word, words)),
         ("run", long, (handle, long)),
+        ("now", long, (handle,)),
+        ("taken", long, (handle,)),
+        ("advance", None, (handle, long)),
+        ("predict", long, (handle, word, word, word, long)),
         ("drain", word, (handle,)),
         ("interrupts", word, (handle,)),
         ("error", ctypes.c_char_p, (handle,)),

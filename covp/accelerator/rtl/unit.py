@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.rtl.library import UnitModel
 from covp.errors import AcceleratorError
+from covp.hardware.bus import Bus
 from covp.hardware.declared_unit import Behaviour, DeclaredUnit
 from covp.hardware.job_timing import JobTiming, Traffic
 from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobRecord
@@ -19,8 +20,8 @@ from covp.hardware.registers import Register
 _CODES = {code: name for name, code in ERRORS.items()}
 _START, _ENABLE_AND_CLEAR, _CLEAR = 1, 0b11, 0b10
 _ERROR_SHIFT, _BYTE = 8, 0xFF
-_SHORTEST, _TIMES = 100_000, 1_000
-"""A job has no end when it takes so many cycles, and so many times what its model says."""
+_SHORTEST, _TIMES = 100_000, 100
+"""A job has no end when it takes so many cycles, and so many times more than its model says."""
 
 
 class RtlUnit(DeclaredUnit):
@@ -65,11 +66,11 @@ class RtlUnit(DeclaredUnit):
         self._written = {}
 
     def save_state(self) -> object:
-        """See `Peripheral`."""
+        """Return the model's state and the RTL's."""
         return super().save_state(), self._model.save()
 
     def load_state(self, state: object) -> None:
-        """See `Peripheral`."""
+        """Go back to what `save_state` returned."""
         assert isinstance(state, tuple)
         super().load_state(state[0])
         self._model.load(state[1])
@@ -163,14 +164,24 @@ class RtlUnit(DeclaredUnit):
         return value
 
     def _longest(self) -> int:
-        """Return the cycles after which a job has no end."""
-        values = self._behaviour.job.values(self.values)
+        """Return the cycles after which the job that is about to begin has no end."""
+        job, words = self._behaviour.job, dict(self.values)
+        place, size = words["DESCRIPTOR"], 4 * len(job.image)
         try:
-            nbytes = self._behaviour.job.traffic(values).nbytes
-            stated = self._behaviour.timing(values, nbytes).cycles
+            if place:
+                image = np.frombuffer(self._quiet_bus().read(place, size), "<u4").tolist()
+                words |= dict(zip((part.name for part in job.image), image, strict=True))
+            values = job.values(words)
+            stated = self._behaviour.timing(values, job.traffic(values).nbytes).cycles
         except Exception:  # registers that are wrong: the RTL has to see that by itself
             stated = 0
-        return int(_SHORTEST + _TIMES * min(max(stated, 0), _SHORTEST))
+        return _SHORTEST + _TIMES * max(stated, 0)
+
+    def _quiet_bus(self) -> Bus:
+        """Return the unit's bus without its observers."""
+        bus = self.bus.for_master(self.name, sees_memory=True)
+        bus.observers = []
+        return bus
 
     def _demand_rules(self) -> None:
         if self._model.error:
@@ -221,8 +232,7 @@ class RtlUnit(DeclaredUnit):
     def _expect(self) -> tuple[AcceptedJob, dict[str, int]] | JobError:
         """Return the job and its registers by the model in Python, or why that rejects it."""
         bus, values = self.bus, dict(self.values)
-        self.bus = bus.for_master(self.name, sees_memory=True)
-        self.bus.observers = []
+        self.bus = self._quiet_bus()
         try:
             job = super().accept()
             return job, self.values

@@ -167,6 +167,8 @@ def verify(
     backend = find_backend(spec) if isinstance(spec, str) else spec
     if against_rtl:
         backend = _against_rtl(backend)
+    if backend.values.get("rtl_mode") == "exact":
+        raise UsageError(f"accelerator {backend.name}: verify runs job by job; leave out rtl_mode")
     named = spec if isinstance(spec, str) and not against_rtl else spec_of(backend)
     strategies = strategies_of(backend)
     with open_bench(backend, platform, toolchain) as bench:

@@ -40,13 +40,15 @@ class Copier(Accelerator):
         return job.INPUT
 
 
-def make(folder: Path, text: str | None = None, unit: type[Copier] = Copier) -> RtlUnit:
+def make(
+    folder: Path, text: str | None = None, unit: type[Copier] = Copier, mode: str = "fast"
+) -> RtlUnit:
     """Return the unit, of the Verilog as it is or of another text."""
     folder.mkdir(exist_ok=True)
     (folder / "copier.v").write_text(VERILOG.read_text() if text is None else text)
     files = unit_verilog("copier", COPIES, "axi4-lite", "axi4")
     (folder / "copier_registers.v").write_text(files["copier_registers.v"])
-    made = unit({"rtl": str(folder / "copier.v")}).make_peripheral()
+    made = unit({"rtl": str(folder / "copier.v"), "rtl_mode": mode}).make_peripheral()
     assert isinstance(made, RtlUnit)
     return made
 
@@ -58,10 +60,12 @@ def device() -> Iterator[VirtualDevice]:
 
 
 def copy(device: VirtualDevice, source: int, target: int, size: int) -> int:
-    """Run a job; return STATUS.ERROR."""
+    """Run a job to its end; return STATUS.ERROR."""
     for offset, value in ((N, size), (INPUT, source), (OUTPUT, target), (0, 1)):
         device.board.write_bus(BASE + offset, value.to_bytes(4, "little"))
-    status = int.from_bytes(device.board.read_bus(BASE + 4, 4), "little")
+    status = 1
+    while status & 1:
+        status = int.from_bytes(device.board.read_bus(BASE + 4, 4), "little")
     assert status & 3 == 2
     return status >> 8
 
@@ -90,6 +94,37 @@ def test_bursts_have_the_bytes_and_cycles_of_the_bus(
         # for the check of the registers, the begin of the job and its end
         due = 2 * size // 8 + 3 * bursts + 3
         assert record.timing.cycles == due if not stalls else record.timing.cycles > due
+
+
+def test_while_it_works_status_and_memory_are_the_rtls(
+    device: VirtualDevice, tmp_path: Path
+) -> None:
+    unit = make(tmp_path / "unit", mode="exact")
+    device.attach(unit, BASE, "copier", 3)
+    board, size = device.board, 512
+    data = (np.arange(size) % 255 + 1).astype(np.uint8)
+    device.write(RAM, data.tobytes())
+    device.write(RAM + 0x1000, bytes(size))
+
+    def status() -> int:
+        return int.from_bytes(board.read_bus(BASE + 4, 4), "little")
+
+    for offset, value in ((N, size), (INPUT, RAM), (OUTPUT, RAM + 0x1000), (8, 1), (0, 1)):
+        board.write_bus(BASE + offset, value.to_bytes(4, "little"))
+    began, seen = device.clock.now, []
+    while status() == 1:
+        done = int(np.argmin(device.board.bus.view(RAM + 0x1000, size) == data))
+        seen.append((device.clock.now - began, done, unit.interrupt.level))
+    assert status() == 2 and unit.interrupt.level
+    assert [done % 8 for _, done, _ in seen] == [0] * len(seen)
+    assert {0, 128, 256, 384} <= {done // 128 * 128 for _, done, _ in seen}
+    assert not any(level for _, _, level in seen)
+    record = unit.jobs[-1]
+    assert record.timing.cycles == 2 * size // 8 + 3 * 4 + 3
+    assert device.clock.now - began >= record.timing.cycles > seen[-1][0] - 8
+    board.write_bus(BASE + 8, (3).to_bytes(4, "little"))
+    assert not unit.interrupt.level
+    assert copy(device, RAM, 0x10000000, 64) == ERRORS["address"]
 
 
 def test_two_units_have_memories_of_their_own(device: VirtualDevice, tmp_path: Path) -> None:

@@ -73,6 +73,24 @@ def test_the_core_as_rtl_beside_the_unit_as_rtl(unit: Path) -> None:
     assert virtual.profile.cycles == pytest.approx(rtl.profile.cycles, rel=0.001)
 
 
+@pytest.mark.parametrize("wait", ["poll", "sleep"])
+def test_exact_beside_the_core_and_the_cores_rtl(unit: Path, wait: str) -> None:
+    need_rtl("ibex")
+    fast = _run("ibex", f"{unit}:rtl=yes,wait={wait}")
+    exact = f"{unit}:rtl=yes,wait={wait},rtl_mode=exact"
+    virtual, rtl = (_run("ibex", exact, device) for device in ("virtual", "rtl"))
+    assert _jobs(virtual) == _jobs(rtl) == _jobs(fast)
+    traffic = [entry.offload and entry.offload.memory for entry in virtual.profile.layers]
+    assert traffic == [entry.offload and entry.offload.memory for entry in fast.profile.layers]
+    assert virtual.profile.cycles == pytest.approx(fast.profile.cycles, rel=0.002)
+    # the core's RTL wakes some cycles later
+    least = 0 if wait == "poll" else 0.001
+    assert virtual.profile.cycles == pytest.approx(rtl.profile.cycles, rel=least)
+    if wait == "poll":  # each look at STATUS is one, in place of a skip to the end of the job
+        assert virtual.profile.instructions == rtl.profile.instructions
+        assert (virtual.profile.instructions or 0) > 10 * (fast.profile.instructions or 0)
+
+
 def test_the_verilog_is_written_anew_when_the_job_has_changed(unit: Path, tmp_path: Path) -> None:
     text = unit.read_text().replace('number("HIGH", -128, 127', 'number("HIGH", -7, 0x7FFF')
     changed = tmp_path / unit.name
@@ -108,6 +126,10 @@ def test_what_is_wrong_is_said_in_one_line(unit: Path, tmp_path: Path) -> None:
     plain.write_text("".join(line for line in text if "rtl = " not in line))
     with pytest.raises(UsageError, match=r"mac8 has no RTL of its own: rtl=FILE\.v"):
         _run("riscv32", f"{plain}:rtl=yes")
+    with pytest.raises(UsageError, match="leave out rtl_mode"):
+        verify(f"{unit}:rtl=yes,rtl_mode=exact")
+    with pytest.raises(UsageError, match="rtl_check is for rtl_mode=fast"):
+        _run("riscv32", f"{unit}:rtl=yes,rtl_mode=exact,rtl_check=yes")
     with pytest.raises(UsageError, match="qconv2d has no declared job"):
         verify("qconv2d", against_rtl=True)
     with pytest.raises(UsageError, match="no parameter 'rtl'"):

@@ -67,6 +67,8 @@ public:
     }
 
     bool interrupts() { return UNIT_INTERRUPT; }
+    bool is_idle() { return port.is_idle(); }
+    void forget_transfers() { port.reset(); }
 
     // Let what the port still does after a job end; false: it does not, or it stores.
     bool drain() {

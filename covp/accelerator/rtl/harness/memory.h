@@ -26,7 +26,7 @@ class Memory {
 public:
     // A job begins: nothing is stored or loaded yet.
     void begin() {
-        stored.clear();
+        stored.clear(), fresh.clear();
         loads.clear();
         error[0] = 0;
         outside = false;
@@ -56,6 +56,7 @@ public:
             Region *region = find(address + i, 1, true);
             if (!region) return refuse("store", address + i, 1);
             stored[address + i] = bytes[i];
+            fresh.push_back(address + i);
             region->written++, stores++;
         }
         return true;
@@ -74,6 +75,7 @@ public:
 
     std::vector<Region> regions;
     std::unordered_map<uint32_t, uint8_t> stored;
+    std::vector<uint32_t> fresh;  // addresses of the bytes that the host does not know yet
     std::vector<Span> loads;
     size_t stores = 0;  // bytes, since the unit was made
     char error[200] = "";

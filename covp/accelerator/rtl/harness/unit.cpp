@@ -65,11 +65,55 @@ public:
         return now - taken;
     }
 
-    // The bytes that the job has stored, in spans by their addresses.
+    // Run up to a cycle, if it has not come yet.
+    void advance(uint64_t cycle) {
+        while (now < cycle) tick();
+    }
+
+    // Do something of which nothing remains; the port is idle.
+    template <typename Action>
+    auto aside(Action action) {
+        Design &design = *this;
+        uint64_t now = design.now, taken = design.taken;
+        uint32_t stalls = design.stalls;
+        Memory memory = design.memory;
+        save();
+        auto result = action();
+        load(saved.data(), saved.size());
+        forget_transfers();
+        registers.idle();
+        design.memory = std::move(memory);
+        design.now = now, design.taken = taken, design.stalls = stalls;
+        return result;
+    }
+
+    // The cycles that a job takes from the write of `value` to a register on, as `run`; it does not begin.
+    uint64_t predict(uint32_t enable, uint32_t start, uint32_t value, uint64_t budget) {
+        while (!is_idle()) tick();
+        return aside([&] {
+            access(true, enable, value);
+            access(true, start, value);
+            return run(budget);
+        });
+    }
+
+    void save() {
+        saved.clear();
+        Saving stream(saved);
+        stream << top;
+        stream.flush();
+    }
+
+    void load(const char *data, size_t size) {
+        Loading stream(data, size);
+        stream >> top;
+    }
+
+    // The bytes that were stored since the latest call, in spans by their addresses.
     void collect() {
-        std::vector<uint32_t> places;
-        for (auto &[address, value] : memory.stored) places.push_back(address);
+        std::vector<uint32_t> &places = memory.fresh;
         std::sort(places.begin(), places.end());
+        places.erase(std::unique(places.begin(), places.end()), places.end());
         spans.clear(), values.clear();
         for (uint32_t address : places) {
             if (!spans.empty() && spans.back().start + spans.back().size == address)
@@ -78,6 +122,7 @@ public:
                 spans.push_back({address, 1});
             values.push_back(memory.stored[address]);
         }
+        places.clear();
     }
 
     std::vector<Span> spans;
@@ -130,18 +175,18 @@ const Span *covp_unit_loads(void *unit, uint64_t *count) {
     return of(unit).memory.loads.data();
 }
 const char *covp_unit_save(void *unit, uint64_t *size) {
-    std::string &saved = of(unit).saved;
-    saved.clear();
-    {
-        Saving stream(saved);
-        stream << of(unit).top;
-        stream.flush();
-    }
-    *size = saved.size();
-    return saved.data();
+    of(unit).save();
+    *size = of(unit).saved.size();
+    return of(unit).saved.data();
 }
-void covp_unit_load(void *unit, const char *data, uint64_t size) {
-    Loading stream(data, size);
-    stream >> of(unit).top;
+void covp_unit_load(void *unit, const char *data, uint64_t size) { of(unit).load(data, size); }
+uint64_t covp_unit_now(void *unit) { return of(unit).now; }
+uint64_t covp_unit_taken(void *unit) { return of(unit).taken; }
+uint32_t covp_unit_peek(void *unit, uint32_t offset, uint32_t *value) {
+    return of(unit).aside([&] { return of(unit).access(false, offset, *value); });
+}
+void covp_unit_advance(void *unit, uint64_t cycle) { of(unit).advance(cycle); }
+uint64_t covp_unit_predict(void *unit, uint32_t enable, uint32_t start, uint32_t value, uint64_t budget) {
+    return of(unit).predict(enable, start, value, budget);
 }
 }
