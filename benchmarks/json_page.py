@@ -43,6 +43,7 @@ DOCUMENTS: dict[str, type[msgspec.Struct]] = {
     "covp.verify/1": further_documents.Verified,
     "covp.bisect/1": Verdict,
     "covp.calibrate/1": Calibrated,
+    "covp.calibrate-unit/1": further_documents.CalibratedUnit,
     "covp.core-check/1": CoreChecked,
     "covp.multicore/1": Multicore,
     "covp.reproduce/1": Reproduced,

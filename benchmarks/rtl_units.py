@@ -41,8 +41,8 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["kws", "resnet"])
     parser.add_argument("--platform", default="ibex")
     given = parser.parse_args()
-    print("| model | unit | core | cycles | off | of the unit | same bits | seconds |")
-    print("|---|---|---|---:|---:|---:|---|---:|")
+    print("| model | unit | core | cycles | off | of the unit | same bits | simulated |")
+    print("|---|---|---|---:|---:|---:|---|---|")
     for model in given.models:
         found = [(way, *measure(model, given.platform, *way[1:])) for way in WAYS]
         last = found[-1][1].profile.cycles or 1
@@ -52,7 +52,7 @@ def main() -> None:
             core = "emulated" if device == "virtual" else "RTL"
             print(
                 f"| {model} | {what} | {core} | {cycles:,} | {cycles / last - 1:+.2%} | {busy:,} "
-                f"| {'yes' if result.matches_reference else 'NO'} | {seconds:.2f} |",
+                f"| {'yes' if result.matches_reference else 'NO'} | in {seconds:.1f} s |",
                 flush=True,
             )
 

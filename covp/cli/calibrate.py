@@ -12,7 +12,7 @@ from covp.chip.platform_file import Platform, load_platform
 from covp.cli import options
 from covp.cli.output import echo, print_json, print_table, progress
 from covp.device.base import LowLevelDevice
-from covp.errors import UsageError
+from covp.errors import AcceleratorError, UsageError
 from covp.evaluation.calibration.calibrate import (
     FITTED_WAITS,
     Calibration,
@@ -21,12 +21,20 @@ from covp.evaluation.calibration.calibrate import (
 )
 from covp.evaluation.calibration.calibrate import calibrate as fitted
 from covp.evaluation.calibration.document import Calibrated
+from covp.evaluation.further_documents import CalibratedUnit
 from covp.report.table import Table, Value, numbers, texts
 from covp.runtime.devices import open_device
 
 
 @click.command()
-@click.argument("platform")
+@click.argument("platform", required=False)
+@click.option(
+    "-a",
+    "--accelerator",
+    "unit",
+    metavar="ACCEL",
+    help="Fit this unit's formula of time to its Verilog instead, with --device rtl.",
+)
 @click.option(
     "--device",
     required=True,
@@ -61,7 +69,8 @@ from covp.runtime.devices import open_device
 )
 @options.as_json
 def calibrate(
-    platform: str,
+    platform: str | None,
+    unit: str | None,
     device: str,
     start: str | None,
     programs: int,
@@ -70,12 +79,22 @@ def calibrate(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Fit a timing model of PLATFORM's core to the cycles of its RTL or of a board.
+    """Fit a timing model of PLATFORM's core, or of a unit, to cycles that were measured.
 
-    Small generated programs run there, one for each hazard of a pipeline and random mixes; on RTL
-    with several wait states, too. The model is written as a YAML file, with its error on programs
-    that it was not fitted to; a platform file names it with `timing: FILE`.
+    Small generated programs run on the core's RTL or on a board, one for each hazard of a pipeline
+    and random mixes; on RTL with several wait states, too. The model is written as a YAML file,
+    with its error on programs that it was not fitted to; a platform file names it with
+    `timing: FILE`.
+
+    Of a unit (-a) the jobs of `covp verify --against rtl` are measured, and the method timing() of
+    its class is printed, with its error on jobs that were left out.
     """
+    if unit is not None:
+        if platform is not None or device != "rtl":
+            raise UsageError("-a ACCEL: a unit is measured without a platform, by --device rtl")
+        return _fit_unit(unit, seed, as_json)
+    if platform is None:
+        raise UsageError("name a PLATFORM, or a unit with -a")
     board = load_platform(platform)
     path = output or _default(board)
     _check_output(path, platform, force)
@@ -91,6 +110,38 @@ def calibrate(
         print_json(Calibrated.of(found, board.name, device, path))
     else:
         _print(found, path)
+    return 0
+
+
+def _fit_unit(unit: str, seed: int, as_json: bool) -> int:
+    """Print the formula of a unit's time."""
+    from covp.accelerator.declared import Accelerator
+    from covp.accelerator.registry import find_backend
+    from covp.testing.verify import verify
+    from covp.testing.verify.unit_time import fit_unit_time
+
+    backend = find_backend(unit)
+    with progress(f"measuring {backend.name}", None) as advance:
+        verdict = verify(unit, seed=seed, progress=lambda text: advance(text), against_rtl=True)
+    if verdict.failure:
+        raise AcceleratorError(f"{verdict.failure}: covp verify {unit} --against rtl shows more")
+    assert isinstance(backend, Accelerator)
+    found = fit_unit_time(backend, verdict.times)
+    method = found.method(backend.job)
+    if as_json:
+        print_json(
+            CalibratedUnit(
+                accelerator=unit,
+                jobs=found.jobs,
+                left_out=found.left_out,
+                mean=found.mean,
+                worst=found.worst,
+                total=found.total,
+                method=method,
+            )
+        )
+    else:
+        echo(f"fitted to {found.jobs} jobs; for the class of {unit}:\n\n{method.rstrip()}")
     return 0
 
 

@@ -138,8 +138,8 @@ def _beside_rtl(verdict: Verdict) -> BesideRtl | None:
     """Return how the model's formula of time compares with the RTL; None: it was not requested."""
     if not verdict.times:
         return None
-    model, rtl = (sum(column) for column in zip(*verdict.times, strict=True))
-    errors = [one / max(other, 1) - 1 for one, other in verdict.times]
+    model, rtl = sum(job.model for job in verdict.times), sum(job.rtl for job in verdict.times)
+    errors = [job.model / max(job.rtl, 1) - 1 for job in verdict.times]
     return BesideRtl(
         jobs=len(errors),
         cycles=rtl,

@@ -21,9 +21,8 @@ from covp.base.cache import cache_dir, content_key
 from covp.base.temporary import temporary_folder
 from covp.chip.cores import Core
 from covp.chip.platform_file import Platform
-from covp.device.rtl.cores import rtl_of
+from covp.device.rtl.cores import find_sources, rtl_of
 from covp.device.rtl.device import RtlDevice
-from covp.device.rtl.sources import find_sources
 from covp.errors import DeviceFault, PlatformError, UsageError, near_misses
 from covp.evaluation.calibration.calibrate import FITTED_WAITS, calibrate
 

@@ -177,6 +177,29 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", ta
     rtl: BesideRtl | None = None
 
 
+class CalibratedUnit(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="covp.calibrate-unit/1"
+):
+    """The output of ``covp calibrate -a ACCEL --json``.
+
+    Attributes:
+        jobs: that the formula was fitted to
+        left_out: jobs that its error is stated on
+        mean: of the sizes of its errors
+        worst: size of its largest error
+        total: its error in all of these jobs together
+        method: the method `timing` for the unit's class
+    """
+
+    accelerator: str
+    jobs: Count
+    left_out: Count
+    mean: Ratio
+    worst: Ratio
+    total: Ratio
+    method: str
+
+
 class MlperfRow(msgspec.Struct, frozen=True, kw_only=True):
     """A model on a platform with a set-up of accelerators.
 

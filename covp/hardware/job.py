@@ -266,6 +266,21 @@ class Job:
             registers.append(Register(part.name, FIRST_OFFSET + 4 * position, doc=what))
         return RegisterMap(*registers)
 
+    def count(self, operand: str, job: JobValues) -> int:
+        """Return the number of an operand's elements.
+
+        Args:
+            operand: its name.
+            job: the numbers of the job.
+
+        Raises:
+            ValueError: there is no such operand, or its declaration gives no count.
+        """
+        for one in self.operands:
+            if one.name == operand:
+                return one.count(job)
+        raise ValueError(f"the job has no operand {operand}")
+
     def traffic(self, job: JobValues, absent: Collection[str] = ()) -> Traffic:
         """Return the bytes of a job's registers in memory, its operands and its result.
 

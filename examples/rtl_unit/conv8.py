@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from covp.accelerator import Accelerator, Job, Limit, UnitRtl, number, result, table, tensor
+from covp.accelerator import (
+    Accelerator,
+    Job,
+    JobTiming,
+    Limit,
+    UnitRtl,
+    number,
+    result,
+    table,
+    tensor,
+)
 from covp.graph.typed import named_values
 from covp.hardware.arithmetic import exact_matmul, patches, requantize
 
@@ -76,3 +86,17 @@ class Conv8(Accelerator):
 
     def macs(self, job):
         return job.OUT_HEIGHT * job.OUT_WIDTH * job.OUT_CHANNELS * patch(job)
+
+    def timing(self, job, nbytes):
+        """Fitted to the RTL by covp calibrate; on 363 other jobs
+        1.1% off in the mean, 22.7% at most, -1.00% in all."""
+        results = self.job.count("OUTPUT", job)
+        macs = self.macs(job)
+        cycles = 0.0
+        cycles += 25.15
+        cycles += 0.9951 * results * -(-(macs // results) // 4)
+        cycles += 11.17 * results
+        cycles += 0.2606 * macs / job.OUT_CHANNELS
+        cycles += 2.86 * results * job.KERNEL_HEIGHT / job.OUT_CHANNELS
+        cycles += 0.2533 * results * job.KERNEL_WIDTH / job.OUT_CHANNELS
+        return JobTiming(round(cycles), 0)

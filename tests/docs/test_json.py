@@ -125,6 +125,7 @@ CALLS: dict[str, list[tuple[str, ...]]] = {
     "covp.cache/1": [("cache",)],
     "covp.check/1": [("check", "results.json", "--baseline", "results.json")],
     "covp.core-check/1": [("core", "check", "cv32e40p", "--instructions", "200")],
+    "covp.calibrate-unit/1": [("calibrate", "-a", "mac8/mac8.py", "--device", "rtl")],
     "covp.calibrate/1": [("calibrate", "cv32e40p", "--device", "rtl", "--programs", "1")],
     "covp.show/1": [
         ("show", "toycar", "--after", "all"),
@@ -167,7 +168,7 @@ def test_a_schema_is_what_is_printed(
     if section == "covp.multicore/1":
         Path("main.c").write_text(MAIN)
         Path("sensor.c").write_text("int main(void) { return 0; }")
-    if section == "covp.verify/1":
+    if section in ("covp.verify/1", "covp.calibrate-unit/1"):
         need_rtl("cv32e40p")
         new_unit(tmp_path)
         capsys.readouterr()

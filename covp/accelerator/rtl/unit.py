@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,19 @@ _SHORTEST, _TIMES = 100_000, 100
 """A job has no end when it takes so many cycles, and so many times more than its model says."""
 
 
+class ComparedJob(NamedTuple):
+    """A job on the RTL that is as its model in Python says.
+
+    Attributes:
+        numbers: of its registers.
+        model, rtl: its cycles by the model's formula and by the RTL.
+    """
+
+    numbers: Mapping[str, int | float]
+    model: int
+    rtl: int
+
+
 class RtlUnit(DeclaredUnit):
     """A unit in Verilog, job by job.
 
@@ -41,7 +54,7 @@ class RtlUnit(DeclaredUnit):
         compares: as given.
         stalls: 0: the memory is never busy; else it keeps the RTL waiting by chance, from this
             seed on.
-        times: of the jobs that were compared, the cycles by the model's formula and by the RTL.
+        times: of the jobs that were compared, while the memory was not busy.
     """
 
     not_saved = DeclaredUnit.not_saved | {"_model", "compares", "stalls", "times"}
@@ -56,7 +69,7 @@ class RtlUnit(DeclaredUnit):
         self._model, self._clock_ratio = model, clock_ratio
         self._written: dict[str, int] = {}
         self.compares, self.stalls = compares, 0
-        self.times: list[tuple[int, int]] = []
+        self.times: list[ComparedJob] = []
         super().__init__(behaviour)
 
     def reset(self) -> None:
@@ -272,4 +285,4 @@ class RtlUnit(DeclaredUnit):
                 + (f"; {differs.size} of {due.size} differ" if differs.size > 1 else "")
             )
         if not self.stalls:
-            self.times.append((model.timing.cycles, job.timing.cycles))
+            self.times.append(ComparedJob(job.numbers, model.timing.cycles, job.timing.cycles))

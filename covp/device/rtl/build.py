@@ -12,8 +12,7 @@ from covp.base.temporary import temporary_folder
 from covp.chip.cores import Core
 from covp.compilers.rtl_sources import RtlSources
 from covp.compilers.verilator import LIBRARY, QUIET, Extra, find_verilator
-from covp.device.rtl.cores import BUSES, RtlCore, rtl_of
-from covp.device.rtl.sources import find_sources
+from covp.device.rtl.cores import BUSES, RtlCore, find_sources, rtl_of
 
 _HARNESS = Path(__file__).parent / "harness"
 _CACHES = Path(__file__).parents[1] / "machine" / "cache_lines.h"

@@ -1,17 +1,25 @@
-"""`rtl_of`: where the RTL of a core is, from the file ``rtl.yaml`` of its folder."""
+"""`rtl_of`, `find_sources`: where the RTL of a core is, from the file ``rtl.yaml`` of its folder.
+
+A Python package, or any folder; files one by one, or a list as simulators read it; as they are, or
+patched in a copy.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from covp.base.dependencies import get_extra
 from covp.base.struct_errors import place_of, readable
 from covp.base.yaml_files import read_yaml
 from covp.chip.cores import Core, all_cores, find_core
-from covp.errors import PlatformError, near_misses
+from covp.compilers.rtl_sources import RtlFiles, RtlSources
+from covp.errors import PlatformError, ToolchainError, near_misses
 
+_GET = get_extra("rtl")
 BUSES = {
     "obi": "COVP_OBI",
     "handshake": "COVP_HANDSHAKE",
@@ -167,3 +175,47 @@ def _read_folder(folder: Path) -> dict[str, Any]:
 def _own(folder: Path, name: object) -> object:
     """Return a file of the folder by its path; one of the package as it is."""
     return str(folder / name) if isinstance(name, str) and name.startswith("./") else name
+
+
+def find_package(package: str) -> Path:
+    """Return the folder with the Verilog of a package ``pythondata-cpu-...``.
+
+    Raises:
+        ToolchainError: it is not installed.
+    """
+    name = package.replace("-", "_")
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        get = _GET if package in rtl_packages() else f"pip install {package}"
+        raise ToolchainError(f"device rtl: the package {package} is missing: {get}")
+    place = Path(spec.origin).parent
+    return next((place / n for n in ("system_verilog", "verilog") if (place / n).is_dir()), place)
+
+
+def find_sources(core: Core, rtl: RtlCore) -> RtlSources:
+    """Return the files of a core's RTL.
+
+    Args:
+        core: whose RTL it is.
+        rtl: as its folder says.
+
+    Raises:
+        PlatformError: there is no such file, or a list of files says what is not understood.
+        ToolchainError: the package with the sources is missing.
+    """
+    root = find_package(rtl.package) if rtl.package else Path(rtl.root or core.folders[0])
+    listed = RtlFiles()
+    if rtl.filelist:
+        variables = {name: str(root / path) for name, path in rtl.variables.items()}
+        listed.read(root / rtl.filelist, root, variables)
+    found = RtlSources(
+        root,
+        (*listed.files, *(root / source for source in rtl.sources), Path(rtl.wrapper)),
+        (*listed.include, *(root / folder for folder in rtl.include)),
+        (*listed.defines, *rtl.defines),
+        tuple(map(Path, rtl.patches)),
+    )
+    for path in (*found.files, *found.patches):
+        if not path.is_file():
+            raise PlatformError(f"the RTL of {core.name}: there is no file {path}")
+    return found

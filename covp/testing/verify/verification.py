@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.declared import Accelerator
 from covp.accelerator.registry import find_backend
+from covp.accelerator.rtl.unit import ComparedJob
 from covp.base.arguments import demand, demand_count, demand_seconds
 from covp.base.request import Shapes
 from covp.chip.platform_file import Platform
@@ -108,8 +109,7 @@ class Verdict:
         finished: all layers were tried that were to be; else the budget was too small for them.
         rates: (MACs, bytes) per cycle of the fastest jobs by the models' own time and counts; 0
             where they do not say. What is impossible of a layer is a failure.
-        times: of each job that was compared with its RTL, the cycles by the model's formula and
-            by the RTL.
+        times: of each job that was compared with its RTL.
     """
 
     accelerator: str
@@ -124,7 +124,7 @@ class Verdict:
     seconds: float = 0.0
     rates: tuple[float, float] = (0.0, 0.0)
     finished: bool = True
-    times: tuple[tuple[int, int], ...] = ()
+    times: tuple[ComparedJob, ...] = ()
 
 
 def verify(
@@ -169,8 +169,9 @@ def verify(
         backend = _against_rtl(backend)
     if backend.values.get("rtl_mode") == "exact":
         raise UsageError(f"accelerator {backend.name}: verify runs job by job; leave out rtl_mode")
-    named = spec if isinstance(spec, str) and not against_rtl else spec_of(backend)
+    named = spec if isinstance(spec, str) else spec_of(backend)
     strategies = strategies_of(backend)
+    again = spec_of(backend) if against_rtl else named
     with open_bench(backend, platform, toolchain) as bench:
         budget = Budget(seconds)
         search = LayerSearch(bench, budget)
@@ -191,7 +192,7 @@ def verify(
         dict(search.accepted),
         abuses,
         None if found is None else found.text,
-        "" if found is None else found.test(named, bench.platform.name),
+        "" if found is None else found.test(again, bench.platform.name),
         dict(search.rejected.most_common()),
         {kind: search.too_large[kind] for kind in search.tried},
         {name: count for name, count in stages.ran.items() if count},

@@ -6,8 +6,7 @@ import pytest
 
 from covp.chip.cores import find_core
 from covp.compilers.verilator import find_verilator
-from covp.device.rtl.cores import rtl_of
-from covp.device.rtl.sources import find_package
+from covp.device.rtl.cores import find_package, rtl_of
 from covp.errors import ToolchainError
 
 

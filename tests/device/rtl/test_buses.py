@@ -12,8 +12,7 @@ import covp
 from covp.chip.cores import find_core
 from covp.chip.platform_file import Platform, load_platform
 from covp.device.rtl import build
-from covp.device.rtl.cores import rtl_of
-from covp.device.rtl.sources import find_sources
+from covp.device.rtl.cores import find_sources, rtl_of
 from covp.errors import PlatformError, ToolchainError
 from covp.testing.core_check import check_core
 from tests.accelerator.test_offload import network

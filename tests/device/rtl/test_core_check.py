@@ -12,8 +12,7 @@ import pytest
 from covp.chip.cores import cores_dir, find_core
 from covp.chip.platform_file import Platform, load_platform
 from covp.cli.main import main
-from covp.device.rtl.cores import BUSES, rtl_names, rtl_of
-from covp.device.rtl.sources import find_package
+from covp.device.rtl.cores import BUSES, find_package, rtl_names, rtl_of
 from covp.testing import core_check
 from covp.testing.core_check import check_core
 from tests.device.rtl.conftest import need_rtl
