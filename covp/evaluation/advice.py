@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from covp.building.ram_weights import constant_bytes
+from covp.chip.platform_file import parse_size
 from covp.codegen.lifetimes import arena_tensors, live_bytes
 from covp.codegen.program import Program
 from covp.graph.graph import Op
@@ -20,6 +22,10 @@ _LEAST_DYNAMIC = 0.1
 _LEAST_LIMIT = 0.1
 _LEAST_EMULATED = 0.5
 """Shares of the cycles from which something is worth a line."""
+_LEAST_WAITS = 0.03
+"""Share of the cycles that loads of weights wait for flash, from which RAM for them is named."""
+_PIXELS = 8
+"""Outputs for which a weight is loaded once, at most."""
 _LEAST_RAM = 0.5
 """Share of a platform's RAM from which the layer that sets the peak is named."""
 
@@ -51,6 +57,7 @@ def advice(program: Program, profile: Profile, memory: MemoryUse) -> tuple[Advic
     """
     found = [*_floats(program, profile), *_dynamic(program, profile), *_ports(program, profile)]
     found += _advise_on_emulation(program, profile)
+    found += _advise_on_flash(program, profile)
     return (*sorted(found, key=lambda one: -one.cycles), *_peak(program, memory))
 
 
@@ -113,6 +120,39 @@ def _advise_on_emulation(program: Program, profile: Profile) -> Iterator[Advice]
             f"the network is float32 and {program.platform.core.name} has no floating-point unit",
             "quantize it to int8 (docs/onnx-quantized.md), or choose a core with one (`covp fits`)",
             cost,
+        )
+
+
+def _advise_on_flash(program: Program, profile: Profile) -> Iterator[Advice]:
+    """Yield weights that are loaded from slow flash while RAM is free.
+
+    The cycles are fewer than those that loads wait: each constant is loaded once for as many
+    outputs as kernels compute at once, in whole lines of a cache that is smaller than a layer's.
+    """
+    platform = program.platform
+    flash = platform.region_of(platform.flash.start)
+    kept = ('section(".data.' in text for text in program.sources.values())
+    if flash is None or platform.core.timing is None or any(kept):
+        return
+    caches = [c for c in platform.caches if c.name in flash.caches and c.has_data]
+    waits = flash.waits.data - platform.ram.waits.data
+    line, held = 4, 0
+    if caches:
+        line, held = caches[0].line, parse_size(caches[0].size)
+        waits = caches[0].transfer_cycles(flash.waits.data) - 1
+    waited = size = 0
+    for entry, layer in zip(profile.layers, program.layers, strict=True):
+        constants = constant_bytes(program, layer)
+        size += constants
+        if constants > held and waits > 0:
+            waited += max(constants, (entry.macs or 0) // _PIXELS) // line * waits
+    free = program.ram_left([region for region in platform.own_memory if region.kind == "ram"])
+    if waited >= _LEAST_WAITS * sum(map(_cost, profile.layers)) and free > size // 4:
+        yield Advice(
+            f"{size:,} B of weights are loaded from flash, which is slower than RAM, and {free:,} "
+            "B of RAM are free",
+            "--ram-weights keeps those there that gain by it",
+            waited,
         )
 
 

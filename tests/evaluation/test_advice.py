@@ -30,6 +30,29 @@ def cycles(model: str, platform: str, *accelerators: str, **options: Any) -> int
     return found
 
 
+SLOW = [
+    ("toycar", "nucleo-l4r5zi"),
+    ("kws", "nucleo-l4r5zi"),
+    ("toycar", "disco-f746ng"),
+    ("toycar", "raspberry-pi-pico"),
+]
+
+
+@pytest.mark.parametrize(("model", "platform"), SLOW)
+def test_weights_in_slow_flash(model: str, platform: str) -> None:
+    [found] = [a for a in advised(model, platform) if "from flash" in a.seen]
+    assert "--ram-weights" in found.do
+    saved = cycles(model, platform) - cycles(model, platform, ram_weights=1 << 31)
+    assert saved > 0.03 * cycles(model, platform)
+    moved = advised(model, platform, ram_weights=1 << 31)
+    assert not any("from flash" in a.seen for a in moved)
+
+
+def test_weights_in_fast_flash_are_not_named() -> None:
+    for platform in ("cortex-m4", "riscv32"):
+        assert not any("from flash" in a.seen for a in advised("toycar", platform))
+
+
 def network(nodes: list[Any], shape: list[int], constants: dict[str, Any], out: list[int]) -> Any:
     tensor = helper.make_tensor_value_info
     graph = helper.make_graph(
