@@ -41,7 +41,8 @@ class RtlSources:
         """Yield the content of each file that the model depends on."""
         headers = (path for folder in self.include for path in sorted(folder.glob("*")))
         for path in (*self.files, *(one for one in headers if one.suffix in _SUFFIXES)):
-            yield path.read_bytes()
+            if path.is_file():
+                yield path.read_bytes()
         yield from (patch.read_bytes() for patch in self.patches)
 
     def patched(self, folder: Path) -> RtlSources:

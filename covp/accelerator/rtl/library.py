@@ -21,7 +21,16 @@ from covp.hardware.bus import Memory
 
 _HARNESS = Path(__file__).parent / "harness"
 _CLASS = "Vcovp_unit"
-_SAVED = Extra("--savable", "verilated_save.cpp", NO_EXTRA)
+_SAVED = Extra(
+    "--savable",
+    "verilated_save.cpp",
+    (
+        *NO_EXTRA,
+        # the harness has these; and stdout is for documents
+        *("-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL"),
+        "-DVL_PRINTF(...)=fprintf(stderr,__VA_ARGS__)",
+    ),
+)
 
 
 def build_unit(
@@ -270,7 +279,7 @@ def _open_library(path: Path) -> ctypes.CDLL:
     for name, result, arguments in (
         ("new", handle, (word,)),
         ("delete", None, (handle,)),
-        ("reset", None, (handle,)),
+        ("reset", word, (handle,)),
         ("set_regions", None, (handle, ctypes.POINTER(_Region), word)),
         ("regions", ctypes.POINTER(_Region), (handle,)),
         ("begin", None, (handle, word)),
@@ -279,7 +288,7 @@ def _open_library(path: Path) -> ctypes.CDLL:
         ("run", long, (handle, long)),
         ("now", long, (handle,)),
         ("taken", long, (handle,)),
-        ("advance", None, (handle, long)),
+        ("advance", word, (handle, long)),
         ("predict", long, (handle, word, word, word, long)),
         ("drain", word, (handle,)),
         ("interrupts", word, (handle,)),

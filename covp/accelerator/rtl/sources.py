@@ -106,9 +106,9 @@ def top_of(rtl: UnitRtl, sources: RtlSources) -> str:
     if last.stem in modules:
         return last.stem
     if len(modules) != 1:
-        known = ", ".join(modules) or "none"
-        raise UsageError(
-            f"its modules are {known}, none named {last.stem}: say which one is the unit, top=...",
-            where=last,
+        known = f"its modules are {', '.join(modules)}, none named {last.stem}"
+        what = (
+            f"{known}: say which one is the unit, top=..." if modules else "has no Verilog module"
         )
+        raise UsageError(what, where=last)
     return str(modules[0])

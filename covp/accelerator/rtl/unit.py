@@ -119,8 +119,8 @@ class RtlUnit(DeclaredUnit):
         self._write(self.registers["CTRL"], _START)
         limit = self._longest()
         cycles = model.run(limit)
+        self._demand_rules()
         if cycles >= limit:
-            self._demand_rules()
             raise self._wrong(
                 f"a job is not over after {limit:,} cycles: no irq, STATUS is "
                 f"0x{self._read(self.registers['STATUS']):x}"
@@ -168,11 +168,13 @@ class RtlUnit(DeclaredUnit):
 
     def _write(self, register: Register, value: int) -> None:
         if not self._model.write(register.offset, value):
+            self._demand_rules()
             raise self._wrong(f"a write of {register.name} has no answer, or an error")
 
     def _read(self, register: Register) -> int:
         value = self._model.read(register.offset)
         if value is None:
+            self._demand_rules()
             raise self._wrong(f"a read of {register.name} has no answer, or an error")
         return value
 

@@ -239,3 +239,38 @@ def test_a_parameter_of_the_unit_is_one_of_its_verilog(
     device.attach(unit, BASE, "copier")
     assert copy(device, RAM, RAM + 0x1000, 128) == 0
     assert unit.jobs[-1].timing.cycles == 2 * 16 + 3 * 8 + 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("if (go) $finish;", r"\$finish in copier\.v:\d+"),
+        ("if (go) $stop;", r"\$stop, or an assertion, in copier\.v:\d+"),
+    ],
+)
+def test_what_the_design_itself_ends_is_an_error_not_the_end_of_the_process(
+    device: VirtualDevice,
+    tmp_path: Path,
+    text: str,
+    message: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    old = "    always @(posedge aclk) begin\n        over"
+    assert VERILOG.read_text().count(old) == 1
+    spoken = f'    always @(posedge aclk) if (go) $display("a job");\n{old}'
+    changed = VERILOG.read_text().replace(old, f"    always @(posedge aclk) {text}\n{spoken}")
+    device.attach(make(tmp_path / "unit", changed), BASE, "copier")
+    with pytest.raises(AcceleratorError, match=message):
+        copy(device, RAM, RAM + 0x1000, 32)
+    assert capfd.readouterr().out == "", "stdout is for documents"
+
+
+def test_a_combinational_loop_is_an_error(device: VirtualDevice, tmp_path: Path) -> None:
+    old = "    always @(posedge aclk) begin\n        over"
+    loop = "    wire swing; assign swing = go ? ~swing : 1'b0; wire [31:0] kept = {31'd0, swing};\n"
+    changed = VERILOG.read_text().replace(old, loop + old)
+    changed = changed.replace("left <= left - 8 * beats", "left <= left - 8 * beats + kept")
+    unit = make(tmp_path / "unit", changed)
+    device.attach(unit, BASE, "copier")
+    with pytest.raises(AcceleratorError, match="converge"):
+        copy(device, RAM, RAM + 0x1000, 32)

@@ -135,7 +135,31 @@ private:
 
 Unit &of(void *unit) { return *static_cast<Unit *>(unit); }
 
+// What the design itself says is wrong ($stop, $finish, a combinational loop) belongs to the unit that runs.
+struct Broken {};
+thread_local Unit *running = nullptr;
+
+template <typename Action>
+auto guarded(void *unit, Action action) -> decltype(action(of(unit))) {
+    running = &of(unit);
+    try {
+        return action(of(unit));
+    } catch (const Broken &) {
+        return {};
+    }
+}
+
+void break_off(const char *what, const char *file, int line) {
+    const char *name = strrchr(file, '/');
+    running->memory.fail("%s in %s:%d", what, name ? name + 1 : file, line);
+    throw Broken();
+}
+
 }  // namespace
+
+void vl_finish(const char *file, int line, const char *) { break_off("$finish", file, line); }
+void vl_stop(const char *file, int line, const char *) { break_off("$stop, or an assertion,", file, line); }
+void vl_fatal(const char *file, int line, const char *, const char *text) { break_off(text, file, line); }
 
 extern "C" {
 void *covp_unit_new(uint32_t latency) {
@@ -144,7 +168,9 @@ void *covp_unit_new(uint32_t latency) {
     return unit;
 }
 void covp_unit_delete(void *unit) { delete &of(unit); }
-void covp_unit_reset(void *unit) { of(unit).reset(); }
+uint32_t covp_unit_reset(void *unit) {
+    return guarded(unit, [](Unit &one) { return one.reset(), 1u; });
+}
 void covp_unit_set_regions(void *unit, const Region *regions, uint32_t count) {
     of(unit).memory.regions.assign(regions, regions + count);
 }
@@ -154,11 +180,15 @@ void covp_unit_begin(void *unit, uint32_t stalls) {
     of(unit).stalls = stalls;
 }
 uint32_t covp_unit_access(void *unit, uint32_t writes, uint32_t offset, uint32_t *value) {
-    return of(unit).access(writes, offset, *value);
+    return guarded(unit, [&](Unit &one) { return one.access(writes, offset, *value); });
 }
-uint64_t covp_unit_run(void *unit, uint64_t budget) { return of(unit).run(budget); }
+uint64_t covp_unit_run(void *unit, uint64_t budget) {
+    return guarded(unit, [&](Unit &one) { return one.run(budget); });
+}
 uint32_t covp_unit_interrupts(void *unit) { return of(unit).interrupts(); }
-uint32_t covp_unit_drain(void *unit) { return of(unit).drain(); }
+uint32_t covp_unit_drain(void *unit) {
+    return guarded(unit, [](Unit &one) { return one.drain(); });
+}
 const char *covp_unit_error(void *unit) { return of(unit).memory.error; }
 uint32_t covp_unit_outside(void *unit, uint32_t *address, uint32_t *size) {
     Memory &memory = of(unit).memory;
@@ -183,10 +213,12 @@ void covp_unit_load(void *unit, const char *data, uint64_t size) { of(unit).load
 uint64_t covp_unit_now(void *unit) { return of(unit).now; }
 uint64_t covp_unit_taken(void *unit) { return of(unit).taken; }
 uint32_t covp_unit_peek(void *unit, uint32_t offset, uint32_t *value) {
-    return of(unit).aside([&] { return of(unit).access(false, offset, *value); });
+    return guarded(unit, [&](Unit &one) { return one.aside([&] { return one.access(false, offset, *value); }); });
 }
-void covp_unit_advance(void *unit, uint64_t cycle) { of(unit).advance(cycle); }
+uint32_t covp_unit_advance(void *unit, uint64_t cycle) {
+    return guarded(unit, [&](Unit &one) { return one.advance(cycle), 1u; });
+}
 uint64_t covp_unit_predict(void *unit, uint32_t enable, uint32_t start, uint32_t value, uint64_t budget) {
-    return of(unit).predict(enable, start, value, budget);
+    return guarded(unit, [&](Unit &one) { return one.predict(enable, start, value, budget); });
 }
 }
