@@ -106,7 +106,8 @@ class ExactRtlUnit(RtlUnit):
 
     def _catch_up(self) -> None:
         """Simulate up to the core's present cycle, and let memory have what was stored."""
-        self._model.advance(int((self.clock.now - self._base) / self._clock_ratio))
+        if not self._model.advance(int((self.clock.now - self._base) / self._clock_ratio)):
+            return
         self._demand_rules()
         with self.bus.uncounted():
             for address, data in self._model.stores():

@@ -188,9 +188,13 @@ class UnitModel:
         """The cycle in which the latest access to a register was taken."""
         return int(self._library.covp_unit_taken(self._handle))
 
-    def advance(self, cycle: int) -> None:
-        """Run up to a cycle; one in the past is no error."""
-        self._library.covp_unit_advance(self._handle, max(cycle, 0))
+    def advance(self, cycle: int) -> bool:
+        """Run up to a cycle, if it is not in the past; return whether `stores` or `error` say more.
+
+        Args:
+            cycle: of the unit's clock.
+        """
+        return bool(self._library.covp_unit_advance(self._handle, max(cycle, 0)))
 
     def predict(self, enable: int, start: int, budget: int) -> int:
         """Return the cycles that a job would take if it were started now, as `run`.

@@ -215,8 +215,11 @@ uint64_t covp_unit_taken(void *unit) { return of(unit).taken; }
 uint32_t covp_unit_peek(void *unit, uint32_t offset, uint32_t *value) {
     return guarded(unit, [&](Unit &one) { return one.aside([&] { return one.access(false, offset, *value); }); });
 }
+// Whether there is anything to ask for: stores, or an error.
 uint32_t covp_unit_advance(void *unit, uint64_t cycle) {
-    return guarded(unit, [&](Unit &one) { return one.advance(cycle), 1u; });
+    guarded(unit, [&](Unit &one) { return one.advance(cycle), 1u; });
+    Memory &memory = of(unit).memory;
+    return !memory.fresh.empty() || memory.error[0];
 }
 uint64_t covp_unit_predict(void *unit, uint32_t enable, uint32_t start, uint32_t value, uint64_t budget) {
     return guarded(unit, [&](Unit &one) { return one.predict(enable, start, value, budget); });
