@@ -42,6 +42,18 @@ class ExactRtlUnit(RtlUnit):
         if hasattr(self, "clock"):
             self._align()
 
+    def save_state(self) -> object:
+        """Return the state of the model and the RTL.
+
+        Raises:
+            AcceleratorError: a job runs: what its port has under way is not part of the state.
+        """
+        if self._end is not None:
+            raise AcceleratorError(
+                f"the RTL of {self.name}: its state can be saved between two jobs, not in one"
+            )
+        return super().save_state()
+
     def load_state(self, state: object) -> None:
         """Go back to what `save_state` returned."""
         super().load_state(state)

@@ -196,15 +196,15 @@ class UnitModel:
         """
         return bool(self._library.covp_unit_advance(self._handle, max(cycle, 0)))
 
-    def predict(self, enable: int, start: int, budget: int) -> int:
+    def predict(self, interrupt: int, start: int, budget: int) -> int:
         """Return the cycles that a job would take if it were started now, as `run`.
 
         Args:
-            enable, start: offsets of the registers whose lowest bit lets the interrupt come, and
-                starts the job.
+            interrupt, start: offsets of the registers that let the interrupt come, and whose lowest
+                bit starts the job.
             budget: cycles at most.
         """
-        return int(self._library.covp_unit_predict(self._handle, enable, start, 1, budget))
+        return int(self._library.covp_unit_predict(self._handle, interrupt, start, 1, budget))
 
     def interrupts(self) -> bool:
         """Return whether the interrupt is up."""

@@ -109,6 +109,7 @@ class RtlUnit(DeclaredUnit):
     # -- the RTL ------------------------------------------------------------------------------
 
     def _run(self) -> AcceptedJob:
+        """Hand the registers over, and run the job from its start to its end."""
         model = self._model
         model.begin(self.bus.memories, self.stalls)
         for register in self._own():

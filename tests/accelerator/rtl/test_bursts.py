@@ -111,6 +111,10 @@ def test_while_it_works_status_and_memory_are_the_rtls(
 
     for offset, value in ((N, size), (INPUT, RAM), (OUTPUT, RAM + 0x1000), (8, 1), (0, 1)):
         board.write_bus(BASE + offset, value.to_bytes(4, "little"))
+    state = device.abilities.state
+    assert state is not None
+    with pytest.raises(AcceleratorError, match="between two jobs"):
+        state.save_state()
     began, seen = device.clock.now, []
     while status() == 1:
         done = int(np.argmin(device.board.bus.view(RAM + 0x1000, size) == data))
@@ -124,6 +128,12 @@ def test_while_it_works_status_and_memory_are_the_rtls(
     assert device.clock.now - began >= record.timing.cycles > seen[-1][0] - 8
     board.write_bus(BASE + 8, (3).to_bytes(4, "little"))
     assert not unit.interrupt.level
+    saved, jobs = state.save_state(), len(unit.jobs)
+    assert copy(device, RAM, RAM + 0x2000, 64) == 0
+    state.load_state(saved)
+    assert len(unit.jobs) == jobs and device.read(RAM + 0x2000, 64) == bytes(64)
+    assert copy(device, RAM, RAM + 0x2000, 64) == 0
+    assert unit.jobs[-1].timing.cycles == 2 * 8 + 3 + 3
     assert copy(device, RAM, 0x10000000, 64) == ERRORS["address"]
 
 

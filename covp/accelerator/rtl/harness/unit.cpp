@@ -70,9 +70,11 @@ public:
         while (now < cycle) tick();
     }
 
-    // Do something of which nothing remains; the port is idle.
+    // Do something of which nothing remains, but for transfers of the port that end before.
     template <typename Action>
     auto aside(Action action) {
+        constexpr int MOST = 10'000;
+        for (int i = 0; i < MOST && !is_idle(); i++) tick();
         Design &design = *this;
         uint64_t now = design.now, taken = design.taken;
         uint32_t stalls = design.stalls;
@@ -88,10 +90,10 @@ public:
     }
 
     // The cycles that a job takes from the write of `value` to a register on, as `run`; it does not begin.
-    uint64_t predict(uint32_t enable, uint32_t start, uint32_t value, uint64_t budget) {
-        while (!is_idle()) tick();
+    uint64_t predict(uint32_t interrupt, uint32_t start, uint32_t value, uint64_t budget) {
+        uint32_t enable_and_clear = 3;
         return aside([&] {
-            access(true, enable, value);
+            access(true, interrupt, enable_and_clear);
             access(true, start, value);
             return run(budget);
         });
@@ -221,7 +223,7 @@ uint32_t covp_unit_advance(void *unit, uint64_t cycle) {
     Memory &memory = of(unit).memory;
     return !memory.fresh.empty() || memory.error[0];
 }
-uint64_t covp_unit_predict(void *unit, uint32_t enable, uint32_t start, uint32_t value, uint64_t budget) {
-    return guarded(unit, [&](Unit &one) { return one.predict(enable, start, value, budget); });
+uint64_t covp_unit_predict(void *unit, uint32_t interrupt, uint32_t start, uint32_t value, uint64_t budget) {
+    return guarded(unit, [&](Unit &one) { return one.predict(interrupt, start, value, budget); });
 }
 }
