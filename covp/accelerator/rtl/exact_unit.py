@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from math import ceil
 
-from covp.accelerator.rtl.unit import RtlUnit
+from covp.accelerator.rtl.unit import RtlUnit, rejection_of
 from covp.errors import AcceleratorError
 from covp.hardware.bus import Bus
 from covp.hardware.clock import Clock
 from covp.hardware.job_unit import ERRORS, JobRecord
-
-_CODES = {code: name for name, code in ERRORS.items()}
-_ERROR_SHIFT, _BYTE = 8, 0xFF
 
 
 class ExactRtlUnit(RtlUnit):
@@ -95,8 +92,8 @@ class ExactRtlUnit(RtlUnit):
         self.done_at = ceil(self._base + end * self._clock_ratio)
 
         def finish() -> None:
-            self._end = None
             self._catch_up()
+            self._end = None
             self._finish(phase, spent, began, self.clock.skipped - skipped)
 
         self._end = self.clock.at(self.done_at, finish)
@@ -121,8 +118,11 @@ class ExactRtlUnit(RtlUnit):
         if not self._model.advance(int((self.clock.now - self._base) / self._clock_ratio)):
             return
         self._demand_rules()
+        stores = self._model.stores()
+        if stores and self._end is None:
+            raise self._wrong("it stores after its irq is up: DONE comes too early")
         with self.bus.uncounted():
-            for address, data in self._model.stores():
+            for address, data in stores:
                 self.bus.write(address, data)
                 self._stored += data.size
 
@@ -151,10 +151,10 @@ class ExactRtlUnit(RtlUnit):
         status = self._peek(self.registers["STATUS"].offset)
         for register in self._own():
             self.values[register.name] = self._peek(register.offset)
-        code = status >> _ERROR_SHIFT & _BYTE
-        if code:
-            self.refusal = f"{_CODES.get(code, 'range')} (by the RTL, code {code})"
-            self.set("STATUS", "ERROR", code)
+        rejection = rejection_of(status)
+        if rejection is not None:
+            self.refusal = str(rejection)
+            self.set("STATUS", "ERROR", ERRORS[rejection.code])
             return
         self._demand_memory()
         job = self._job(self._cycles, [])

@@ -75,7 +75,7 @@ def build_unit(
         verilator.translate(name, [*QUIET, *given, *places, "--Mdir", str(made), *files])
         ports = read_ports((made / f"{_CLASS}.h").read_text("utf-8"))
         where = f"{sources.files[-1].name}: module {top}"
-        header = find_ports(where, ports, rtl.registers, rtl.memory, rtl.ties).header
+        header = find_ports(where, ports, rtl.registers, rtl.memory, rtl.ties)
         (made / "unit_ports.h").write_text(header, "utf-8")
         data = verilator.build(
             f"the RTL of {name}", made, _HARNESS / "unit.cpp", (_HARNESS,), (), _SAVED

@@ -162,20 +162,6 @@ _HIGH_RESETS = ("rst", "reset", "areset")
 _INTERRUPTS = ("irq", "interrupt", "intr")
 
 
-@dataclass(frozen=True)
-class UnitPorts:
-    """The ports of a unit, found.
-
-    Attributes:
-        registers, memory: the buses.
-        header: C for the harness, which names each port.
-    """
-
-    registers: Bus
-    memory: Bus
-    header: str
-
-
 def read_ports(header: str) -> list[Port]:
     """Return the ports of a module from the class that Verilator made of it."""
     return [
@@ -190,8 +176,8 @@ def find_ports(
     registers: str = "",
     memory: str = "",
     ties: Mapping[str, int] | None = None,
-) -> UnitPorts:
-    """Return which ports are what.
+) -> str:
+    """Return C for the harness that names each port of a module.
 
     Args:
         where: the module, for errors.
@@ -214,7 +200,8 @@ def find_ports(
         raise AcceleratorError(
             f"{where} has no interrupt, an output irq, which is up when a job is over"
         )
-    unknown = sorted(set(ties) - {port.name for port in ports})
+    members = {port.name: port.member for port in ports}
+    unknown = sorted(set(ties) - set(members))
     if unknown:
         raise AcceleratorError(f"{where} has no port {unknown[0]}, which ties names")
     free = [p.name for p in ports if p.direction == IN and p.name not in found.used | set(ties)]
@@ -226,14 +213,14 @@ def find_ports(
     lines = [
         _setter("UNIT_SET_CLOCK(level)", [f"{port.member} = level" for port in clocks]),
         _setter("UNIT_SET_RESET(on)", levels),
-        _setter("UNIT_SET_TIES()", [f"{name} = {value}" for name, value in ties.items()]),
+        _setter("UNIT_SET_TIES()", [f"{members[name]} = {value}" for name, value in ties.items()]),
         f"#define UNIT_INTERRUPT top.{interrupt.member}",
         f"#define MEMORY_BYTES {found.width(memory_bus, 'm_')}",
         f'#define REGISTERS_HEADER "registers-{register_bus.name}.h"',
         f'#define MEMORY_HEADER "memory-{memory_bus.name}.h"',
         *found.defines,
     ]
-    return UnitPorts(register_bus, memory_bus, "#pragma once\n" + "\n".join(lines) + "\n")
+    return "#pragma once\n" + "\n".join(lines) + "\n"
 
 
 def _setter(name: str, assigned: Iterable[str]) -> str:

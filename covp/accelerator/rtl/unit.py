@@ -24,6 +24,12 @@ _SHORTEST, _TIMES = 100_000, 100
 """A job has no end when it takes so many cycles, and so many times more than its model says."""
 
 
+def rejection_of(status: int) -> JobError | None:
+    """Return why the RTL has rejected a job, by STATUS; None: it has not."""
+    code = status >> _ERROR_SHIFT & _BYTE
+    return JobError(_CODES.get(code, "range"), f"by the RTL, code {code}") if code else None
+
+
 class ComparedJob(NamedTuple):
     """A job on the RTL that is as its model in Python says.
 
@@ -137,11 +143,11 @@ class RtlUnit(DeclaredUnit):
         for register in self._own():
             self.values[register.name] = self._written[register.name] = self._read(register)
         stores = model.stores()
-        if status >> _ERROR_SHIFT & _BYTE:
+        rejection = rejection_of(status)
+        if rejection is not None:
             for address, data in stores:  # against the rules, and to be seen
                 self.bus.write(address, data)
-            code = status >> _ERROR_SHIFT & _BYTE
-            raise JobError(_CODES.get(code, "range"), f"by the RTL, code {code}")
+            raise rejection
         self._demand_memory()
         if status & 1 or not status & 2:
             raise self._wrong(f"irq is up and STATUS is 0x{status:x}: BUSY 0 and DONE 1 are due")

@@ -137,6 +137,18 @@ def test_while_it_works_status_and_memory_are_the_rtls(
     assert copy(device, RAM, 0x10000000, 64) == ERRORS["address"]
 
 
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+def test_a_store_after_the_end_is_found(device: VirtualDevice, tmp_path: Path, mode: str) -> None:
+    old = "STORE: if (M_WREADY) begin\n"
+    assert VERILOG.read_text().count(old) == 1
+    early = f"{old} if (beat == 0 && left == 8 * beats) {{over, error}} <= {{1'b1, 8'd0}};\n"
+    unit = make(tmp_path / "unit", VERILOG.read_text().replace(old, early), mode=mode)
+    device.attach(unit, BASE, "copier")
+    with pytest.raises(AcceleratorError, match="stores after its irq is up"):
+        for _ in range(2):  # beside the core the next access shows it
+            copy(device, RAM, RAM + 0x1000, 128)
+
+
 def test_two_units_have_memories_of_their_own(device: VirtualDevice, tmp_path: Path) -> None:
     for place, name in ((BASE, "one"), (BASE + 0x1000, "two")):
         device.attach(make(tmp_path / "unit"), place, name)
