@@ -4,32 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
-from covp.accel_backends.cfu.unit import ACCUMULATORS, make_unit
+from covp.accel_backends.cfu.unit import ACCUMULATORS, REQUANTIZE, make_instructions
 from covp.accelerator import (
-    AcceleratorBackend,
     CCall,
     Constant,
     CoreKernel,
+    CoreUnit,
     Limit,
     Parameter,
     RegisterImage,
+    UnitRtl,
     Workspace,
 )
 from covp.accelerator.call import Step
 from covp.accelerator.declared import TECHNOLOGY
-from covp.codegen.intrinsics import (
+from covp.errors import ModelError
+from covp.graph.pattern import Match, Pattern, op
+from covp.graph.typed_convolution import QuantizedConv2D, resolve
+from covp.hardware.custom_instruction import CustomInstruction
+from covp.hardware.intrinsics import (
     DotProduct,
     RequantizeInstruction,
     register,
     register_requantize,
 )
-from covp.errors import ModelError
-from covp.graph.pattern import Match, Pattern, op
-from covp.graph.typed_convolution import QuantizedConv2D, resolve
-from covp.hardware.custom_instruction import InstructionUnit
 
 FEATURE = "cfu"
 _HEADER = '#include "cfu.h"'
@@ -58,7 +61,7 @@ register_requantize(
 )
 
 
-class Cfu(AcceleratorBackend):
+class Cfu(CoreUnit):
     """Tightly coupled RISC-V unit: 4-way int8 dot product with 16 accumulators, and requantization.
 
     Custom-0 instructions inside the generated kernels: CONV_2D and FULLY_CONNECTED by the core's
@@ -71,8 +74,7 @@ class Cfu(AcceleratorBackend):
         Pattern("matrix", op("CONV_2D") | op("FULLY_CONNECTED")),
         Pattern("depthwise", op("DEPTHWISE_CONV_2D")),
     )
-    peripheral = InstructionUnit
-    architectures = ("riscv",)
+    rtl = UnitRtl(("cfu.v",))
     parameters = (
         Parameter("mac_cycles", 1, "cycles of a dot product", 1, 64, timing=True),
         Parameter("requantize_cycles", 1, "cycles of a requantization", 1, 64, timing=True),
@@ -115,10 +117,20 @@ class Cfu(AcceleratorBackend):
         names = ("cfu.h", "cfu_depthwise.h", "cfu_depthwise.c")
         return {name: folder.joinpath(name).read_text(encoding="utf-8") for name in names}
 
-    def make_peripheral(self) -> InstructionUnit:
-        """The instructions for the emulated core."""
+    def make_instructions(self) -> Sequence[CustomInstruction]:
+        """The unit's instructions, with the cycles that its parameters say."""
         values = self.values
-        return make_unit(int(values["mac_cycles"]), int(values["requantize_cycles"]))
+        return make_instructions(int(values["mac_cycles"]), int(values["requantize_cycles"]))
+
+    def operands(self, instruction: CustomInstruction) -> Any:
+        """A requantization takes a multiplier that is not negative, and shifts of an int32."""
+        if instruction.funct3 != REQUANTIZE:
+            return None
+        byte = st.integers(0, 255)
+        scale = st.tuples(st.integers(-31, 30).map(lambda shift: shift & 0xFF), byte, byte, byte)
+        return st.tuples(
+            st.integers(0, 2**31 - 1), scale.map(lambda b: int.from_bytes(bytes(b), "little"))
+        )
 
 
 def _image(layer: QuantizedConv2D) -> tuple[tuple[str, int | Constant], ...]:

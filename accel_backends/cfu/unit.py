@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from covp.hardware.custom_instruction import CustomInstruction, InstructionUnit
+from covp.hardware.custom_instruction import CustomInstruction
 
 ACCUMULATORS = 16
 SET, DOT, LANES, REQUANTIZE = range(4)
@@ -60,8 +60,8 @@ int64_t high = ((int64_t)value * (int32_t)a + (1ll << 30)) >> 31;
 if (high > INT32_MAX) high = INT32_MAX;
 int64_t mask = (1ll << right) - 1, rest = high & mask;
 int64_t result = (high >> right) + (rest > (mask >> 1) + (high < 0)) + scale[1];
-if (result < scale[2]) result = scale[2];
 if (result > scale[3]) result = scale[3];
+if (result < scale[2]) result = scale[2];
 return (uint32_t)(int32_t)result;""",
 }
 _NAMES = {SET: "set", DOT: "dot", LANES: "lanes", REQUANTIZE: "requantize"}
@@ -108,25 +108,23 @@ def _signed_bytes(word: int) -> list[int]:
     return [int.from_bytes([word >> 8 * j & 0xFF], "little", signed=True) for j in range(4)]
 
 
-def make_unit(mac_cycles: int, requantize_cycles: int) -> InstructionUnit:
-    """The instructions, with the cycles that the core takes for each."""
+def make_instructions(mac_cycles: int, requantize_cycles: int) -> tuple[CustomInstruction, ...]:
+    """Return the instructions, with the cycles that the core takes for each."""
     model = CfuModel()
 
     def behaviour(what: int, i: int) -> Callable[[int, int], int]:
         return lambda rs1, rs2: model.execute(what, i, rs1, rs2)
 
-    return InstructionUnit(
-        tuple(
-            CustomInstruction(
-                f"{_NAMES[what]}_{i}",
-                what,
-                i,
-                behaviour(what, i),
-                _NATIVE[what].replace("{i}", str(i)),
-                {SET: 1, REQUANTIZE: requantize_cycles}.get(what, mac_cycles),
-                macs=4 if what in (DOT, LANES) else 0,
-            )
-            for what in (SET, DOT, LANES, REQUANTIZE)
-            for i in range(0, ACCUMULATORS, 4 if what == LANES else 1)
+    return tuple(
+        CustomInstruction(
+            f"{_NAMES[what]}_{i}",
+            what,
+            i,
+            behaviour(what, i),
+            _NATIVE[what].replace("{i}", str(i)),
+            {SET: 1, REQUANTIZE: requantize_cycles}.get(what, mac_cycles),
+            macs=4 if what in (DOT, LANES) else 0,
         )
+        for what in (SET, DOT, LANES, REQUANTIZE)
+        for i in range(0, ACCUMULATORS, 4 if what == LANES else 1)
     )

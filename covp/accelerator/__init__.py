@@ -10,11 +10,13 @@ from covp.accelerator.call import (
     TensorSlice,
     Workspace,
 )
+from covp.accelerator.core_unit import CoreUnit
 from covp.accelerator.declared import TECHNOLOGY, TIMING, WAIT, Accelerator
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.accelerator.rtl.sources import UnitRtl
 from covp.chip.energy.units import UnitArea, UnitEnergy
+from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.job import Job, number, real, result, table, tensor
 from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
 
@@ -27,6 +29,8 @@ __all__ = [
     "CCall",
     "Constant",
     "CoreKernel",
+    "CoreUnit",
+    "CustomInstruction",
     "Job",
     "JobTiming",
     "Limit",

@@ -103,7 +103,7 @@ class CoreKernel:
     """A generated kernel that computes a layer on the core with the unit's instructions.
 
     Attributes:
-        features: of the core besides its own; `covp.codegen.intrinsics` has the instructions
+        features: of the core besides its own; `covp.hardware.intrinsics` has the instructions
             that they stand for.
     """
 

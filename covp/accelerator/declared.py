@@ -28,12 +28,10 @@ The methods of `AcceleratorBackend` can be overridden as well.
 from __future__ import annotations
 
 import copy
-import inspect
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import chain
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -49,6 +47,7 @@ from covp.accelerator.layer_registers import (
 )
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
+from covp.accelerator.rtl.choice import NO_RTL, OWN_RTL, RTL, chosen_rtl
 from covp.accelerator.rtl.exact_unit import ExactRtlUnit
 from covp.accelerator.rtl.library import UnitModel, build_unit
 from covp.accelerator.rtl.sources import UnitRtl
@@ -83,22 +82,6 @@ WAIT = Parameter(
 TECHNOLOGY = Parameter(
     "technology", NONE, "whose figures energy and area are estimated with, or a component file",
     choices=technology_names(), other=component_file,
-)  # fmt: skip
-
-
-_NO_RTL, _OWN_RTL = "no", "yes"
-
-
-def _verilog_file(text: str) -> str:
-    path = Path(text)
-    if not path.is_file():
-        raise ValueError("is no Verilog file, nor yes or no")
-    return str(path.absolute())
-
-
-RTL = Parameter(
-    "rtl", _NO_RTL, "its Verilog in the place of its model: a file, or yes for that of its class",
-    choices=(_NO_RTL, _OWN_RTL), other=_verilog_file,
 )  # fmt: skip
 
 
@@ -348,33 +331,23 @@ class Accelerator(AcceleratorBackend):
             AcceleratorError: its ports are not understood.
             ToolchainError: Verilator is missing or rejects it.
         """
-        given = str(self.values.get(RTL.name, _NO_RTL))
-        if given == _NO_RTL:
+        chosen = chosen_rtl(self, self.rtl)
+        if chosen is None:
             return DeclaredUnit(self)
-        rtl = self.rtl
-        if given != _OWN_RTL:
-            rtl = replace(rtl or UnitRtl(), sources=(given,), filelist="")
-        if rtl is None:
-            raise UsageError(f"accelerator {self.name} has no RTL of its own: rtl=FILE.v")
-        values = {
-            name: self.values.get(value, value) if isinstance(value, str) else value
-            for name, value in rtl.parameters.items()
-        }
-        folder = Path(inspect.getfile(type(self))).parent
-        library = build_unit(self.name, rtl, folder, values)
+        library = build_unit(self.name, *chosen)
         ratio = float(self.values.get("clock_ratio", 1.0))
         checks = bool(self.values[RTL_CHECK.name])
         is_exact = self.values[RTL_MODE.name] == "exact"
         if is_exact and checks:
             raise UsageError(f"accelerator {self.name}: rtl_check is for rtl_mode=fast")
         kind = ExactRtlUnit if is_exact else RtlUnit
-        return kind(self, UnitModel(library, rtl.latency), ratio, checks)
+        return kind(self, UnitModel(library, chosen[0].latency), ratio, checks)
 
     def against_rtl(self) -> Self:
         """Return the same unit as its RTL, each of whose jobs is compared with the model."""
         other = copy.copy(self)
-        given = self.values.get(RTL.name, _NO_RTL)
-        chosen = _OWN_RTL if given == _NO_RTL else given
+        given = self.values.get(RTL.name, NO_RTL)
+        chosen = OWN_RTL if given == NO_RTL else given
         other.values = {
             **self.values,
             RTL.name: chosen,

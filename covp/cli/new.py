@@ -82,14 +82,7 @@ def new() -> None:
 @_memory_bus
 def accelerator(name: str, output: Path | None, rtl: bool, registers: str, memory: str) -> None:
     """Write a working accelerator NAME: register map, model, tests, a pyproject."""
-    if not _NAME.match(name) or keyword.iskeyword(name):
-        raise UsageError(f"{name!r} cannot be a name: lower case letters, digits and _, as in mac8")
-    if name in built_in_names():
-        raise UsageError(f"{name!r} is an accelerator of covp's own, which -a would find instead")
-    target = output or Path(name)
-    if target.exists():
-        raise UsageError(f"{target} exists already; choose another folder with -o")
-    words = {"@name@": name, "@Class@": "".join(part.capitalize() for part in name.split("_"))}
+    target, words = _accelerator_folder(name, output, "mac8")
     names = ["Accelerator", "Job", *["UnitRtl"] * rtl, "number", "result", "table", "tensor"]
     words["@imports@"] = ", ".join(names)
     for word, text in _RTL_WORDS.items():
@@ -102,6 +95,42 @@ def accelerator(name: str, output: Path | None, rtl: bool, registers: str, memor
 
     write_template(templates, target, words, add_verilog)
     echo(f"{target} written; now: cd {target} && pip install -e '.[test]' && pytest")
+
+
+def _accelerator_folder(
+    name: str, output: Path | None, example: str
+) -> tuple[Path, dict[str, str]]:
+    """Return the folder of a new accelerator and the words of its templates.
+
+    Raises:
+        UsageError: it cannot be called so, or the folder exists.
+    """
+    if not _NAME.match(name) or keyword.iskeyword(name):
+        raise UsageError(
+            f"{name!r} cannot be a name: lower case letters, digits and _, as in {example}"
+        )
+    if name in built_in_names():
+        raise UsageError(f"{name!r} is an accelerator of covp's own, which -a would find instead")
+    target = output or Path(name)
+    if target.exists():
+        raise UsageError(f"{target} exists already; choose another folder with -o")
+    title = "".join(part.capitalize() for part in name.split("_"))
+    return target, {"@name@": name, "@Class@": title}
+
+
+@new.command()
+@click.argument("name")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder to make; by default NAME.",
+)
+def instruction(name: str, output: Path | None) -> None:
+    """Write a custom instruction NAME of a RISC-V core: model, kernels, Verilog, a test."""
+    target, words = _accelerator_folder(name, output, "dot4")
+    write_template([_TEMPLATES / "instruction"], target, words)
+    echo(f"{target} written; now: cd {target} && covp run kws -p riscv32 -a {name}.py")
 
 
 def _write_verilog(unit: str | Path, folder: Path, registers: str, memory: str) -> list[Path]:

@@ -225,8 +225,8 @@ def _pairs(
 def _load_operators(
     context: click.Context, option: click.Parameter, files: tuple[str, ...]
 ) -> None:
-    from covp.codegen.intrinsics import dot_products
     from covp.graph.user_operators import load_operator_file
+    from covp.hardware.intrinsics import dot_products
 
     def current_registrations() -> object:
         # a file that registers converters has imported them; others shall not wait for onnx

@@ -107,6 +107,8 @@ def verify(
 def _cases(verdict: Verdict, files: Mapping[str, SourceCheck]) -> Iterator[TestCase]:
     """Yield one for the search, one for misuse where it came so far, one for each model's file."""
     layers = ", ".join(f"{count} of {kind}" for kind, count in verdict.tried.items())
+    if verdict.instructions and not verdict.tried:
+        layers = "none after its instructions"
     yield TestCase(f"layers: {layers}", verdict.failure or "", verdict.test or "")
     if verdict.abuses:
         yield TestCase(f"{verdict.abuses} wrong uses of the registers")
@@ -131,6 +133,7 @@ def _document(verdict: Verdict, files: Mapping[str, SourceCheck]) -> Verified:
         macs_per_cycle=verdict.rates[0],
         bytes_per_cycle=verdict.rates[1],
         rtl=_beside_rtl(verdict),
+        instructions=verdict.instructions,
     )
 
 
@@ -151,6 +154,8 @@ def _beside_rtl(verdict: Verdict) -> BesideRtl | None:
 
 def _print(verdict: Verdict, files: Mapping[str, SourceCheck]) -> None:
     """Print what was tried."""
+    if verdict.instructions:
+        echo(f"{verdict.instructions} sequences of its instructions drawn")
     for kind, count in verdict.tried.items():
         took = verdict.accepted.get(kind, 0)
         large = verdict.too_large.get(kind, 0)

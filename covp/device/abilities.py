@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from covp.device.timing.trace import Trace
     from covp.device.wave import Recorded, Wave
     from covp.errors import DeviceFault
-    from covp.hardware.custom_instruction import CustomInstruction
+    from covp.hardware.custom_instruction import CustomInstruction, InstructionCode
     from covp.hardware.peripheral import Peripheral
 
 LONGEST_BLOCK = 512
@@ -153,8 +153,18 @@ class HostsHardware(Protocol):
         """Take a model off the bus."""
         ...
 
-    def add_instructions(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
+    def add_instructions(
+        self,
+        unit_name: str,
+        instructions: Sequence[CustomInstruction],
+        code: Callable[[], InstructionCode] | None = None,
+    ) -> None:
         """Give the core the instructions of a unit, which is called ``unit_name`` from then on.
+
+        Args:
+            unit_name: for `remove_instructions` and `instruction_uses`.
+            instructions: of the unit.
+            code: makes what executes them; None: their C, or their models where there is none.
 
         Raises:
             DeviceError: the core cannot have any, or the name or an encoding is taken.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from covp.chip.cores import Core
@@ -21,7 +21,7 @@ from covp.device.timing.model import core_timing
 from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock, ClockState
-from covp.hardware.custom_instruction import CustomInstruction
+from covp.hardware.custom_instruction import CustomInstruction, InstructionCode
 from covp.hardware.flash_controller import FlashController
 from covp.hardware.job_unit import rejected_jobs
 from covp.hardware.peripheral import Peripheral
@@ -330,7 +330,12 @@ class Board:
 
     # -- custom instructions ------------------------------------------------------------------
 
-    def add_instructions(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
+    def add_instructions(
+        self,
+        unit_name: str,
+        instructions: Sequence[CustomInstruction],
+        code: Callable[[], InstructionCode] | None = None,
+    ) -> None:
         """Give a RISC-V core custom instructions; those of one unit share its state.
 
         The state (16 words) is zero now and after `reset`. Code memory holds something else in
@@ -340,11 +345,12 @@ class Board:
         Args:
             unit_name: for `remove_instructions` and `instruction_uses`.
             instructions: of the unit.
+            code: makes what executes them; None: their C, or their models where there is none.
 
         Raises:
             DeviceError: not a RISC-V core, one of several cores, or the name or an encoding is
                 taken.
-            ToolchainError: an instruction's C cannot be compiled.
+            ToolchainError: C or RTL of the instructions cannot be compiled.
         """
         self.check_open()
         if len(self.cores) > 1:
@@ -353,7 +359,7 @@ class Board:
                 f"unit {unit_name}: custom instructions need a board with one core, this one has "
                 f"{len(self.cores)}"
             )
-        self.cores[0].custom.add(unit_name, instructions)
+        self.cores[0].custom.add(unit_name, instructions, code)
 
     def remove_instructions(self, unit_name: str) -> None:
         """Make those of ``unit_name`` illegal. Raises DeviceError where there is no such unit."""

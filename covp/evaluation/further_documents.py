@@ -158,6 +158,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", ta
         macs_per_cycle: of the fastest job by its model's own time; 0: the model does not say
         bytes_per_cycle: likewise
         rtl: with `--against rtl`
+        instructions: sequences of custom instructions that were tried, of a `CoreUnit`
     """
 
     accelerator: str
@@ -175,6 +176,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", ta
     macs_per_cycle: Amount
     bytes_per_cycle: Amount
     rtl: BesideRtl | None = None
+    instructions: Count = 0
 
 
 class CalibratedUnit(

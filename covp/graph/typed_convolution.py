@@ -204,6 +204,8 @@ _RESOLVERS = {
     "FULLY_CONNECTED": _fully_connected,
     "TRANSPOSE_CONV": _with_axes,
 }
+PRODUCTS = tuple(kind for kind, by in _RESOLVERS.items() if by in (_conv2d, _fully_connected))
+"""Kinds that are products of a matrix of weights and one of activations."""
 
 
 def _weights(op: Op) -> NDArray[Any]:

@@ -16,7 +16,7 @@ def attach_accelerator(hardware: HostsHardware, accelerator: AcceleratorInstance
     """
     model = accelerator.make()
     if isinstance(model, InstructionUnit):
-        hardware.add_instructions(accelerator.name, model.instructions)
+        hardware.add_instructions(accelerator.name, model.instructions, model.code)
     else:
         hardware.attach(model, accelerator.base, accelerator.name, accelerator.irq)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from covp.building.tune.records import read_trials
-from covp.codegen.intrinsics import unregister
+from covp.hardware.intrinsics import unregister
 
 from .conftest import Call
 from .test_process import COVP, run
@@ -67,7 +67,7 @@ def test_the_table_has_the_front(call: Call, records: Path, small: Path) -> None
 def test_an_instruction_from_a_file(call: Call, records: Path, small: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "from covp.codegen.intrinsics import DotProduct, register\n"
+        "from covp.hardware.intrinsics import DotProduct, register\n"
         "register(DotProduct('mine', frozenset(), 1, 'int8', '{sum} + {w} * {x}'))\n"
     )
     wanted = ("-p", "riscv32", "--search", "random", "--trials", 12, "--operators", file)

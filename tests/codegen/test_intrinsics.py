@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 import covp.codegen.kernels  # noqa: F401  (they register themselves)
 from covp.chip.platform_file import load_platform
-from covp.codegen import intrinsics
-from covp.codegen.intrinsics import MAC, SMLAD, DotProduct
+from covp.codegen.intrinsics import MAC, SMLAD
 from covp.codegen.layer import KernelRequest, schedules
 from covp.errors import UsageError
 from covp.graph.reference import run_reference
+from covp.hardware import intrinsics
+from covp.hardware.intrinsics import DotProduct
 from covp.testing import ConvCase, layers
 
 # What a core's own instruction would do, in C; the tile that uses it is what is tested.

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from covp.codegen.intrinsics import DotProduct, find_dot_product, register, unregister
 from covp.errors import CapacityError, CovpError, DeviceError, DeviceFault, ProgramExit
 from covp.graph.user_operators import (
     UserOperator,
@@ -22,6 +21,7 @@ from covp.graph.user_operators import (
     register_operator,
     unregister_operator,
 )
+from covp.hardware.intrinsics import DotProduct, find_dot_product, register, unregister
 from covp.runtime.jobs import Died, InLine, Jobs, Processes, Raised, open_jobs
 from tests.processes import descendants, running
 

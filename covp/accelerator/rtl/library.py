@@ -1,25 +1,30 @@
-"""`UnitModel`: a unit's Verilog as Python calls it; `build_unit` makes its library."""
+"""`UnitModel`: a unit's Verilog as Python calls it; `build_unit` makes its library.
+
+`build_instructions` makes that of a unit of custom instructions.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.accelerator.rtl.ports import find_ports, read_ports
+from covp.accelerator.rtl.ports import Port, find_instruction_port, find_ports, read_ports
 from covp.accelerator.rtl.sources import UnitRtl, top_of
 from covp.base import cache
 from covp.base.cache import content_key
 from covp.base.temporary import temporary_folder
 from covp.compilers.verilator import LIBRARY, NO_EXTRA, QUIET, Extra, find_verilator
 from covp.hardware.bus import Memory
+from covp.hardware.custom_instruction import STATE_HEADER
 
 _HARNESS = Path(__file__).parent / "harness"
+_INCLUDE = _HARNESS, STATE_HEADER.parent
 _CLASS = "Vcovp_unit"
 _SAVED = Extra(
     "--savable",
@@ -33,9 +38,10 @@ _SAVED = Extra(
 )
 
 
-def build_unit(
-    name: str, rtl: UnitRtl, folder: Path, parameters: Mapping[str, int | float | str]
-) -> Path:
+Parameters = Mapping[str, int | float | str]
+
+
+def build_unit(name: str, rtl: UnitRtl, folder: Path, parameters: Parameters) -> Path:
     """Return the library of a unit's model, made on first use in about ten seconds.
 
     Args:
@@ -49,6 +55,31 @@ def build_unit(
         AcceleratorError: a bus is not found, or an input that nothing drives.
         ToolchainError: Verilator is missing or rejects the sources.
     """
+
+    def ports_of(where: str, ports: Sequence[Port]) -> str:
+        return find_ports(where, ports, rtl.registers, rtl.memory, rtl.ties)
+
+    return _build(name, rtl, folder, parameters, "unit.cpp", ports_of)
+
+
+def build_instructions(name: str, rtl: UnitRtl, folder: Path, parameters: Parameters) -> Path:
+    """Return the library of a unit of custom instructions, as `build_unit`."""
+
+    def ports_of(where: str, ports: Sequence[Port]) -> str:
+        return find_instruction_port(where, ports, rtl.ties)
+
+    return _build(name, rtl, folder, parameters, "instructions.cpp", ports_of)
+
+
+def _build(
+    name: str,
+    rtl: UnitRtl,
+    folder: Path,
+    parameters: Parameters,
+    harness: str,
+    ports_of: Callable[[str, Sequence[Port]], str],
+) -> Path:
+    """Make a library of a unit and a file of the harness, whose ports a function names."""
     verilator, sources = find_verilator(), rtl.files(folder)
     top = top_of(rtl, sources)
     stated = (rtl.registers, rtl.memory, *(f"{port}={v}" for port, v in rtl.ties.items()))
@@ -58,6 +89,7 @@ def build_unit(
         *(f"-G{key}={_verilog(value)}" for key, value in parameters.items()),
     ]
     key = content_key(
+        *(harness, STATE_HEADER.read_bytes()),
         *(part for p in sorted(_HARNESS.iterdir()) for part in (p.name, p.read_bytes())),
         *sources.contents(),
         *(*given, *stated, *QUIET, *LIBRARY.compile),
@@ -75,11 +107,10 @@ def build_unit(
         verilator.translate(name, [*QUIET, *given, *places, "--Mdir", str(made), *files])
         ports = read_ports((made / f"{_CLASS}.h").read_text("utf-8"))
         where = f"{sources.files[-1].name}: module {top}"
-        header = find_ports(where, ports, rtl.registers, rtl.memory, rtl.ties)
+        header = ports_of(where, ports)
         (made / "unit_ports.h").write_text(header, "utf-8")
-        data = verilator.build(
-            f"the RTL of {name}", made, _HARNESS / "unit.cpp", (_HARNESS,), (), _SAVED
-        )
+        what = f"the RTL of {name}"
+        data = verilator.build(what, made, _HARNESS / harness, _INCLUDE, (), _SAVED)
     return cache.store("rtl", file, data, mode=0o700)
 
 

@@ -153,6 +153,19 @@ MEMORY_BUSES = (
 )
 """Buses on which a unit may load and store."""
 
+INSTRUCTION_PORT = Bus(
+    "cfu",
+    "CFU-Playground's port",
+    _signals("cmd_valid cmd_payload_inputs_0", "rsp_valid rsp_payload_outputs_0"),
+    ("cmd_payload_function_id", "cmd_payload_inputs_1", "rsp_ready"),
+    {"cmd_ready": "1u"},
+)
+"""The port of a unit of custom instructions (CFU-Playground, Prakash et al., ISPASS 2023).
+
+An instruction is offered while ``cmd_valid``, accepted in a cycle with ``cmd_ready``, and answered
+in the same or a later one with ``rsp_valid``; ``function_id`` are funct7 and funct3.
+"""
+
 _CLOCKS = ("clk", "clock", "aclk", "pclk", "hclk", "s_axi_aclk", "m_axi_aclk")
 _RESETS = (
     *("rst_n", "resetn", "reset_n", "aresetn", "presetn", "hresetn", "nreset", "nrst", "rstn"),
@@ -188,39 +201,39 @@ def find_ports(
     Raises:
         AcceleratorError: there is no such bus, or an input that nothing drives.
     """
-    ties = dict(ties or {})
     found = _Found(where, ports)
     register_bus = found.bus("register", REGISTER_BUSES, registers, "r_")
     memory_bus = found.bus("memory", MEMORY_BUSES, memory, "m_")
-    clocks, resets = found.all(_CLOCKS), found.all(_RESETS)
-    if not clocks:
-        raise AcceleratorError(f"{where} has no clock: an input {', '.join(_CLOCKS[:4])}")
     interrupt = found.one(_INTERRUPTS, OUT)
     if interrupt is None:
         raise AcceleratorError(
             f"{where} has no interrupt, an output irq, which is up when a job is over"
         )
-    members = {port.name: port.member for port in ports}
-    unknown = sorted(set(ties) - set(members))
-    if unknown:
-        raise AcceleratorError(f"{where} has no port {unknown[0]}, which ties names")
-    free = [p.name for p in ports if p.direction == IN and p.name not in found.used | set(ties)]
-    if free:
-        raise AcceleratorError(
-            f"{where}: nothing drives its input {free[0]}; say its value: ties={{{free[0]!r}: 0}}"
-        )
-    levels = [f"{port.member} = {'' if port.plain in _HIGH_RESETS else '!'}on" for port in resets]
     lines = [
-        _setter("UNIT_SET_CLOCK(level)", [f"{port.member} = level" for port in clocks]),
-        _setter("UNIT_SET_RESET(on)", levels),
-        _setter("UNIT_SET_TIES()", [f"{members[name]} = {value}" for name, value in ties.items()]),
         f"#define UNIT_INTERRUPT top.{interrupt.member}",
         f"#define MEMORY_BYTES {found.width(memory_bus, 'm_')}",
         f'#define REGISTERS_HEADER "registers-{register_bus.name}.h"',
         f'#define MEMORY_HEADER "memory-{memory_bus.name}.h"',
-        *found.defines,
     ]
-    return "#pragma once\n" + "\n".join(lines) + "\n"
+    return found.header(ties or {}, lines)
+
+
+def find_instruction_port(
+    where: str, ports: Sequence[Port], ties: Mapping[str, int] | None = None
+) -> str:
+    """Return C for the harness that names each port of a unit of custom instructions.
+
+    Args:
+        where: the module, for errors.
+        ports: of the module.
+        ties: inputs that nothing else drives, to their values.
+
+    Raises:
+        AcceleratorError: a port is missing, or nothing drives one.
+    """
+    found = _Found(where, ports)
+    found.bus("custom instruction", [INSTRUCTION_PORT], "", "c_")
+    return found.header(ties or {}, [])
 
 
 def _setter(name: str, assigned: Iterable[str]) -> str:
@@ -247,6 +260,33 @@ class _Found:
         found = [port for port in self._ports if port.plain in names and port.direction == IN]
         self.used.update(port.name for port in found)
         return found
+
+    def header(self, ties: Mapping[str, int], lines: Sequence[str]) -> str:
+        """Return the C header, with clock, reset and the inputs that have one value."""
+        clocks, resets = self.all(_CLOCKS), self.all(_RESETS)
+        if not clocks:
+            raise AcceleratorError(f"{self._where} has no clock: an input {', '.join(_CLOCKS[:4])}")
+        members = {port.name: port.member for port in self._ports}
+        unknown = sorted(set(ties) - set(members))
+        if unknown:
+            raise AcceleratorError(f"{self._where} has no port {unknown[0]}, which ties names")
+        driven = self.used | set(ties)
+        free = [p.name for p in self._ports if p.direction == IN and p.name not in driven]
+        if free:
+            raise AcceleratorError(
+                f"{self._where}: nothing drives its input {free[0]}; say its value: "
+                f"ties={{{free[0]!r}: 0}}"
+            )
+        levels = [
+            f"{port.member} = {'' if port.plain in _HIGH_RESETS else '!'}on" for port in resets
+        ]
+        values = [f"{members[name]} = {value}" for name, value in ties.items()]
+        setters = [
+            _setter("UNIT_SET_CLOCK(level)", [f"{port.member} = level" for port in clocks]),
+            _setter("UNIT_SET_RESET(on)", levels),
+            _setter("UNIT_SET_TIES()", values),
+        ]
+        return "\n".join(["#pragma once", *setters, *lines, *self.defines]) + "\n"
 
     def one(self, names: Iterable[str], direction: str) -> Port | None:
         """Return the first port with one of the names."""

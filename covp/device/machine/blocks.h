@@ -112,9 +112,7 @@ static bool splits(const Machine *m, uint32_t address) {
 }
 
 static const Rule *rule_at(const Machine *m, const Block *b, uint32_t place) {
-    static const Rule custom = {.cycles = 1};
-    Instruction i = b->version->code[place];
-    return i.is_custom ? &custom : find_rule(m->timing, i);
+    return find_rule(m->timing, b->version->code[place]);
 }
 
 /* Whether loads and stores may wait. Segments may be timed with any memory. */

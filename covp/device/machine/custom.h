@@ -18,7 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef struct CfuState CfuState;
+#include "../../hardware/instruction_state.h"
+
 typedef uint32_t (*CustomFunction)(uint32_t a, uint32_t b, CfuState *state);
 
 typedef struct {

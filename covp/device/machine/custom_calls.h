@@ -4,6 +4,7 @@
 #ifndef COVP_CUSTOM_CALLS_H
 #define COVP_CUSTOM_CALLS_H
 
+#include "causes.h"
 #include "decode.h"
 #include "reserve.h"
 
@@ -14,11 +15,20 @@ static uint32_t read_register(const Machine *m, uc_engine *uc, uint32_t number) 
     return (uint32_t)value;
 }
 
+static inline uint32_t call_custom(Machine *m, Custom *c, uint32_t a, uint32_t b) {
+    c->uses++;
+    c->state->now = m->cycles;
+    uint32_t result = c->function(a, b, c->state);
+    if (!LIKELY(!c->state->late)) {
+        spend(m, CAUSE_CUSTOM, c->state->late);
+        c->state->late = 0;
+    }
+    return result;
+}
+
 static void execute_custom(Machine *m, uc_engine *uc, Custom *c) {
     if (!c->function) return;
-    uint32_t a = read_register(m, uc, c->rs1), b = read_register(m, uc, c->rs2);
-    uint64_t result = c->function(a, b, c->state);
-    c->uses++;
+    uint64_t result = call_custom(m, c, read_register(m, uc, c->rs1), read_register(m, uc, c->rs2));
     if (!c->rd) return;
     if (LIKELY(m->registers != NULL)) m->registers[c->rd] = (uint32_t)result;
     else m->reg_write(uc, (int)(m->first_register + c->rd), &result);
@@ -54,8 +64,7 @@ static void execute_pending(Machine *m, uc_engine *uc, uint32_t address) {
         /* all but the last write no register */
         Custom *c = &customs[custom_at(m, p, p + 4)];
         if (!LIKELY(c->function && !c->rd)) break;
-        c->function(registers[c->rs1], registers[c->rs2], c->state);
-        c->uses++;
+        call_custom(m, c, registers[c->rs1], registers[c->rs2]);
     }
     for (; count; count--, p += 4) execute_custom(m, uc, &customs[custom_at(m, p, p + 4)]);
 }

@@ -3,70 +3,19 @@
 from __future__ import annotations
 
 import bisect
-import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from unicorn.unicorn_py3.unicorn import Uc
 
 from covp.chip.cores import Core
-from covp.compilers.host_compiler import compile_for_host
-from covp.compilers.toolchain import SourceText
 from covp.device.machine.counter import Counter
+from covp.device.machine.instruction_code import CustomUnit, make_custom_unit
 from covp.device.machine.register_file import find_registers
 from covp.errors import AcceleratorError, DeviceError
 from covp.hardware.bus import Memory
-from covp.hardware.custom_instruction import CustomInstruction
+from covp.hardware.custom_instruction import CustomInstruction, InstructionCode
 from covp.hardware.custom_instruction import InstructionUnit as InstructionUnit  # its old place
-
-STATE_WORDS = 16
-_PRELUDE = f"""
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-typedef struct {{ uint32_t word[{STATE_WORDS}]; }} CfuState;
-#ifdef _WIN32
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT __attribute__((visibility("default")))
-#endif
-"""
-
-
-class CustomUnit:
-    """A unit of instructions that share state, compiled.
-
-    Args:
-        name: of the unit, for messages.
-        instructions: whose names differ.
-
-    Attributes:
-        instructions: as given.
-        state: the words that they share, zero at first.
-        library: the compiled functions; units of the same source share one.
-
-    Raises:
-        ToolchainError: the C of an instruction cannot be compiled.
-    """
-
-    def __init__(self, name: str, instructions: Sequence[CustomInstruction]) -> None:
-        self.instructions = tuple(instructions)
-        self.state = (ctypes.c_uint32 * STATE_WORDS)()
-        source = _PRELUDE + "".join(instruction.source for instruction in instructions)
-        what = f"the custom instructions of {name}"
-        path = compile_for_host("custom", what, [SourceText("custom.c", source)])
-        self.library = ctypes.CDLL(str(path))
-
-    def function(self, instruction: CustomInstruction) -> int:
-        """Return the host address of an instruction's function."""
-        function = getattr(self.library, f"covp_{instruction.name}")
-        address = ctypes.cast(function, ctypes.c_void_p).value
-        assert address is not None
-        return address
-
 
 _MASK = 0xFE00707F
 _MOST_NUMBERS = 4095
@@ -136,7 +85,12 @@ class CustomInstructions:
         self._places: list[int] = []
         self._bits: dict[int, int] = {}
 
-    def add(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
+    def add(
+        self,
+        unit_name: str,
+        instructions: Sequence[CustomInstruction],
+        code: Callable[[], InstructionCode] | None = None,
+    ) -> None:
         """Add a unit; see `VirtualDevice.add_instructions`."""
         if self._core.architecture != "riscv":
             raise DeviceError(
@@ -158,7 +112,7 @@ class CustomInstructions:
                 raise AcceleratorError(f"unit {unit_name}: two instructions are called {new.name}")
             names.add(new.name)
             taken[new.match] = new.name
-        unit = CustomUnit(unit_name, instructions)
+        unit = make_custom_unit(unit_name, instructions, code)
         if not self._counter.state.registers:
             self._counter.state.registers = find_registers(self._engine)
         self._units[unit_name] = unit
@@ -184,12 +138,19 @@ class CustomInstructions:
     def reset(self) -> None:
         """Clear the state of all units."""
         for unit in self._units.values():
-            ctypes.memset(unit.state, 0, ctypes.sizeof(unit.state))
+            unit.code.reset()
+
+    def raise_error(self) -> None:
+        """Raise AcceleratorError if a call of an instruction went wrong."""
+        for name, unit in self._units.items():
+            error = unit.code.error()
+            if error:
+                raise AcceleratorError(f"unit {name}: {error}")
 
     def save_state(self) -> CustomState:
         """Return the units' state and the patched addresses; memory has the patches."""
         return CustomState(
-            {name: (unit.instructions, bytes(unit.state)) for name, unit in self._units.items()},
+            {name: (u.instructions, u.code.save_state()) for name, u in self._units.items()},
             dict(self._bits),
             {number: self._counter.custom_uses(number) for number in self._numbers.values()},
         )
@@ -209,7 +170,7 @@ class CustomInstructions:
                 f"instructions, now there are: {', '.join(self._units) or 'none'}"
             )
         for name, (_, words) in state.units.items():
-            ctypes.memmove(self._units[name].state, words, len(words))
+            self._units[name].code.load_state(words)
         self._bits = dict(state.patched)
         self._places = sorted(self._bits)
         for number in self._numbers.values():
@@ -243,7 +204,7 @@ class CustomInstructions:
             return self._counter.set_custom(bits, 0, None, None)
         unit, instruction = found
         return self._counter.set_custom(
-            bits, instruction.cycles, unit.function(instruction), ctypes.addressof(unit.state)
+            bits, instruction.cycles, unit.code.function(instruction), unit.code.state
         )
 
     def meet(self, address: int, exception: int) -> bool:

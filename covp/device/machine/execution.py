@@ -186,6 +186,7 @@ class Execution:
             return pc  # posted before the limit was set, which has undone the notice
         status = self._start(pc, stop, exactly)
         pc = state.pc
+        self._custom.raise_error()
         if state.plain_end and not self._mmio.has_stopped and self._watchpoints.hit is None:
             return pc
         if state.pending:

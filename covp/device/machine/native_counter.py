@@ -20,9 +20,10 @@ from covp.device.timing.native import (
     u64,
 )
 from covp.device.timing.trace import OTHER_CAUSES
+from covp.hardware.custom_instruction import STATE_HEADER
 
 _SOURCE = Path(__file__).with_name("counter.c")
-_HEADERS = (*sorted(_SOURCE.parent.glob("*.h")), *PIPELINE_HEADERS)
+_HEADERS = (*sorted(_SOURCE.parent.glob("*.h")), *PIPELINE_HEADERS, STATE_HEADER)
 ALL_CAUSES = (*CAUSES, *OTHER_CAUSES)
 """Why cycles pass, with those in which no code runs."""
 

@@ -13,9 +13,11 @@ from covp.chip.cores import Core
 from covp.compilers.rtl_sources import RtlSources
 from covp.compilers.verilator import LIBRARY, QUIET, Extra, find_verilator
 from covp.device.rtl.cores import BUSES, RtlCore, find_sources, rtl_of
+from covp.hardware.custom_instruction import STATE_HEADER
 
 _HARNESS = Path(__file__).parent / "harness"
 _CACHES = Path(__file__).parents[1] / "machine" / "cache_lines.h"
+_INCLUDE = _HARNESS, _CACHES.parent, STATE_HEADER.parent
 _TRACE = ("-DVM_TRACE=1", "-DCOVP_WAVE=1")
 _FORMATS = {
     ".vcd": Extra(
@@ -53,7 +55,11 @@ def library_of(core: Core, wave: str = "") -> Path:
     format_ = _FORMATS[wave] if wave else None
     options = [*_options(rtl, sources), *([format_.option] if format_ else [])]
     flags = _flags(core, rtl)
-    harness = [*sorted(path for path in _HARNESS.rglob("*") if path.is_file()), _CACHES]
+    harness = [
+        *sorted(path for path in _HARNESS.rglob("*") if path.is_file()),
+        _CACHES,
+        STATE_HEADER,
+    ]
     key = content_key(
         *(part for path in harness for part in (path.name, path.read_bytes())),
         *sources.contents(),
@@ -75,7 +81,7 @@ def library_of(core: Core, wave: str = "") -> Path:
             f"the RTL of {core.name}" + (" with waveforms" if wave else ""),
             made,
             _HARNESS / "harness.cpp",
-            (_HARNESS, _CACHES.parent),
+            _INCLUDE,
             flags,
             format_,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
@@ -30,7 +30,7 @@ from covp.device.wave import Wave
 from covp.errors import DeviceError, DeviceFault, PlatformError
 from covp.hardware.bus import Memory
 from covp.hardware.clock import Clock
-from covp.hardware.custom_instruction import CustomInstruction
+from covp.hardware.custom_instruction import CustomInstruction, InstructionCode
 from covp.hardware.job_unit import rejected_jobs
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_models import load_peripheral
@@ -174,6 +174,8 @@ class RtlDevice(Closing):
             event = self._machine.run(time.monotonic() + seconds)
         except DeviceFault as fault:
             raise self._explain(fault) from fault.__cause__
+        finally:
+            self._instructions.raise_error()
         if event is RtlEvent.TRAP:
             raise self._explain(self._trap())
         if event is RtlEvent.LIMIT:
@@ -261,14 +263,24 @@ class RtlDevice(Closing):
         """Take a model off the bus."""
         self._machine.detach(name)
 
-    def add_instructions(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
+    def add_instructions(
+        self,
+        unit_name: str,
+        instructions: Sequence[CustomInstruction],
+        code: Callable[[], InstructionCode] | None = None,
+    ) -> None:
         """Give the core's port the instructions of a unit; an instruction of N cycles takes N.
+
+        Args:
+            unit_name: for `remove_instructions` and `instruction_uses`.
+            instructions: of the unit.
+            code: makes what executes them; None: their C, or their models where there is none.
 
         Raises:
             DeviceError: the core has no such port, or the name or an encoding is taken.
-            ToolchainError: an instruction's C cannot be compiled.
+            ToolchainError: C or RTL of the instructions cannot be compiled.
         """
-        self._instructions.add(unit_name, instructions)
+        self._instructions.add(unit_name, instructions, code)
 
     def remove_instructions(self, unit_name: str) -> None:
         """Take them away: they are illegal from now on. Raises DeviceError without such a unit."""

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.chip.platform_file import Platform
-from covp.device.machine.custom_instructions import CustomUnit
+from covp.device.machine.instruction_code import CustomUnit, make_custom_unit
 from covp.device.rtl.cores import RtlCore
 from covp.device.rtl.model import RtlEvent, RtlModel
 from covp.errors import AcceleratorError, CovpError, DeviceError, DeviceFault
 from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock, ClockState
-from covp.hardware.custom_instruction import CustomInstruction
+from covp.hardware.custom_instruction import CustomInstruction, InstructionCode
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_map import PAGE, PeripheralMap, nothing_at
@@ -242,7 +241,12 @@ class RtlInstructions:
         self._name, self._core, self._model = name, core, model
         self._units: dict[str, CustomUnit] = {}
 
-    def add(self, unit_name: str, instructions: Sequence[CustomInstruction]) -> None:
+    def add(
+        self,
+        unit_name: str,
+        instructions: Sequence[CustomInstruction],
+        code: Callable[[], InstructionCode] | None = None,
+    ) -> None:
         """Add a unit; see `RtlDevice.add_instructions`."""
         if not self._core.custom_instructions:
             raise DeviceError(
@@ -251,40 +255,63 @@ class RtlInstructions:
             )
         if unit_name in self._units:
             raise DeviceError(f"unit {unit_name} already exists; remove it first")
-        taken = {_number(i) for unit in self._units.values() for i in unit.instructions}
+        taken = {i.number for unit in self._units.values() for i in unit.instructions}
         for new in instructions:
             if new.opcode != _CUSTOM_0:
                 raise DeviceError(
                     f"unit {unit_name}: {new.name} has opcode 0x{new.opcode:02x}; the port takes "
                     f"custom-0, 0x{_CUSTOM_0:02x}, alone"
                 )
-            if _number(new) in taken:
+            if new.number in taken:
                 raise DeviceError(f"unit {unit_name}: the encoding of {new.name} is taken")
-            taken.add(_number(new))
-        unit = CustomUnit(unit_name, instructions)
+            taken.add(new.number)
+        unit = make_custom_unit(unit_name, instructions, code)
+        self._connect(unit_name, unit)
         self._units[unit_name] = unit
-        state = ctypes.addressof(unit.state)
         for new in instructions:
-            self._model.set_instruction(_number(new), unit.function(new), state, new.cycles)
+            function = unit.code.function(new)
+            self._model.set_instruction(new.number, function, unit.code.state, new.cycles)
+
+    def _connect(self, unit_name: str, unit: CustomUnit) -> None:
+        """Let a unit in simulation have the port, which is then its own."""
+        in_simulation = [name for name, u in self._units.items() if u.code.clocked is not None]
+        if in_simulation or (unit.code.clocked is not None and self._units):
+            others = ", ".join(in_simulation or self._units)
+            raise DeviceError(
+                f"unit {unit_name}: the core has one port for custom instructions, which a unit in "
+                f"Verilog has alone; {others} is there already"
+            )
+        if unit.code.clocked is not None:
+            self._model.set_unit(*unit.code.clocked)
 
     def remove(self, unit_name: str) -> None:
         """Remove a unit; see `RtlDevice.remove_instructions`."""
-        for old in self._unit(unit_name).instructions:
-            self._model.set_instruction(_number(old), 0, 0, 0)
+        unit = self._unit(unit_name)
+        for old in unit.instructions:
+            self._model.set_instruction(old.number, 0, 0, 0)
+        if unit.code.clocked is not None:
+            self._model.set_unit(0, 0, 0)
         del self._units[unit_name]
 
     def uses(self, unit_name: str) -> Mapping[str, int]:
         """Return the executions of each instruction of a unit."""
-        return {i.name: self._model.uses(_number(i)) for i in self._unit(unit_name).instructions}
+        return {i.name: self._model.uses(i.number) for i in self._unit(unit_name).instructions}
 
     def reset(self) -> None:
         """Clear the state of all units."""
         for unit in self._units.values():
-            ctypes.memset(unit.state, 0, ctypes.sizeof(unit.state))
+            unit.code.reset()
+
+    def raise_error(self) -> None:
+        """Raise AcceleratorError if something went wrong in a unit."""
+        for name, unit in self._units.items():
+            error = unit.code.error()
+            if error:
+                raise AcceleratorError(f"unit {name}: {error}")
 
     def save_state(self) -> dict[str, bytes]:
         """Return the state of each unit."""
-        return {name: bytes(unit.state) for name, unit in self._units.items()}
+        return {name: unit.code.save_state() for name, unit in self._units.items()}
 
     def load_state(self, state: Mapping[str, bytes]) -> None:
         """Go back to a saved state. Raises DeviceError: there are other units now."""
@@ -294,14 +321,10 @@ class RtlInstructions:
                 f"instructions, now there are: {', '.join(self._units) or 'none'}"
             )
         for name, words in state.items():
-            ctypes.memmove(self._units[name].state, words, len(words))
+            self._units[name].code.load_state(words)
 
     def _unit(self, name: str) -> CustomUnit:
         if name not in self._units:
             there = ", ".join(self._units) or "none"
             raise DeviceError(f"no unit {name!r} of custom instructions; there are: {there}")
         return self._units[name]
-
-
-def _number(instruction: CustomInstruction) -> int:
-    return instruction.funct7 << 3 | instruction.funct3

@@ -103,6 +103,7 @@ class RtlModel:
         self._kinds = 1
         self._instructions: dict[int, tuple[int, int, int]] = {}
         self._used: dict[int, int] = {}
+        self._unit = 0, 0, 0
         self.is_recording = False
         self._make(library)
 
@@ -141,6 +142,7 @@ class RtlModel:
         for number, instruction in self._instructions.items():
             self._library.covp_rtl_set_instruction(self._handle, number, *instruction)
         self._used = used
+        self.set_unit(*self._unit)
         self.set_phases([])
 
     def open_wave(self, path: Path, first: int, end: int | None, phase: int | None) -> None:
@@ -229,6 +231,16 @@ class RtlModel:
             self._instructions[number] = function, state, cycles
         self._library.covp_rtl_set_instruction(self._handle, number, function, state, cycles)
 
+    def set_unit(self, unit: int, settle: int, edge: int) -> None:
+        """Connect the port for custom instructions with a unit in simulation.
+
+        Args:
+            unit: host address of the unit; 0: none any more, but functions.
+            settle, edge: host addresses of its functions, see harness/cfu.h.
+        """
+        self._unit = unit, settle, edge
+        self._library.covp_rtl_set_unit(self._handle, unit, settle, edge)
+
     def uses(self, number: int) -> int:
         """Return how often an instruction was executed since it was set."""
         return self._used.get(number, 0) + int(self._library.covp_rtl_uses(self._handle, number))
@@ -266,6 +278,7 @@ def _open_library(path: Path) -> ctypes.CDLL:
         ("open_wave", word, (handle, ctypes.c_char_p, long, long, word)),
         ("close_wave", word, (handle, ctypes.POINTER(long), ctypes.POINTER(long))),
         ("set_instruction", None, (handle, word, handle, handle, word)),
+        ("set_unit", None, (handle, handle, handle, handle)),
         ("uses", long, (handle, word)),
     ):
         function = library[f"covp_rtl_{name}"]

@@ -24,6 +24,7 @@ typedef struct {
     int32_t passed_at;    /* cycle in which these do not hold the next one up */
     int32_t unit_free[UNITS]; /* first cycle in which a unit takes its next instruction */
     int32_t floats_free;  /* ... in which an instruction on floats issues */
+    int32_t settled_at;   /* ... a custom one can issue */
     int32_t lingers;      /* cycle until which what stays in the decoder waits for its own result */
     const Rule *before;
     uint32_t before_bytes, before_memory;

@@ -50,7 +50,7 @@ class InstructionClass(
     access: Literal["", "load", "store"] = ""
     unit: str = ""
     shares: str = ""
-    cause: Literal["issue", "branch", "multiply", "access"] = "issue"
+    cause: Literal["issue", "branch", "multiply", "access", "custom"] = "issue"
     also_reads: tuple[int, ...] = ()
     also_writes: tuple[int, ...] = ()
     operands: Literal["", "division", "shift"] = ""

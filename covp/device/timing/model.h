@@ -91,6 +91,7 @@ typedef struct {
     uint16_t operands;   /* 1 + the place in Timing.operands; 0: its time is always the same */
     uint16_t shares;     /* a further unit that it uses in its cycle; 0: none */
     uint16_t busy;       /* cycles after its issue in which no other RULE_ON_FLOATS issues */
+    uint16_t settles;    /* further cycles until a custom instruction can follow */
 } Rule;
 
 /* Further cycles by the values of operands, from the size of their magnitudes in bits. */
@@ -132,6 +133,7 @@ typedef struct {
     uint32_t transfers;       /* registers of a list that are loaded or stored in a cycle */
     uint32_t after_store;     /* further cycles of a load directly after a store */
     uint32_t reloads;         /* ... of a load of what was stored up to two cycles before */
+    uint32_t settles;         /* cycles after a jump until a custom instruction can issue */
     uint32_t targets;         /* branches to lower addresses whose targets are known, those taken last; at most MOST_TARGETS */
     OperandCycles operands[MAX_OPERANDS];
     uint32_t wait_count;

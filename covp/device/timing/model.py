@@ -58,6 +58,7 @@ class Rule:
         passes: it leaves while those before it are held up, and lets the next one follow.
         by_places: a cycle for every place of the constant of a shift.
         busy: cycles after its issue in which no other instruction on floats issues.
+        settles: further cycles until a custom instruction can follow.
         unit, shares: numbers of the units, see `TimingModel.slots`.
     """
 
@@ -78,6 +79,7 @@ class Rule:
     passes: bool = False
     by_places: bool = False
     busy: int = 0
+    settles: int = 0
     unit: int = 0
     shares: int = 0
 
@@ -248,6 +250,7 @@ class TimingFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     passes: tuple[str, ...] = ()
     by_places: tuple[str, ...] = ()
     busy: dict[str, Cycles] = {}
+    settles: dict[str, Cycles] = {}
     width: Annotated[int, msgspec.Meta(ge=1, le=4)] = 1
     slots: dict[str, Annotated[int, msgspec.Meta(ge=1, le=4)]] = {}
     fetch: Fetch | None = None
@@ -291,6 +294,7 @@ class TimingFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
             "passes",
             "by_places",
             "busy",
+            "settles",
             "operands",
         )
         return {name: getattr(self, name) for name in names}
@@ -490,7 +494,7 @@ _pattern = functools.cache(InstructionPattern.of)
 
 
 def _figures(model: TimingFile, one: InstructionClass) -> tuple[Any, ...]:
-    """Return a class's fields of `Rule` from `cycles` to `busy`, as the model says."""
+    """Return a class's fields of `Rule` from `cycles` to `settles`, as the model says."""
 
     def of(cycles: Mapping[str, int], default: int = 0) -> int:
         return cycles.get(one.name, cycles.get(one.like, default))
@@ -514,6 +518,7 @@ def _figures(model: TimingFile, one: InstructionClass) -> tuple[Any, ...]:
         includes(model.passes),
         includes(model.by_places),
         of(model.busy),
+        of(model.settles),
     )
 
 

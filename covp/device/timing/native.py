@@ -54,6 +54,7 @@ class NativeRule(ctypes.Structure):
         ("cycles", u16), ("latency", u16), ("early", u16), ("late", u16),
         ("taken", u16), ("mispredicted", u16), ("unit", u16), ("cause", u16),
         ("flags", u16), ("operands", u16), ("shares", u16), ("busy", u16),
+        ("settles", u16),
     )  # fmt: skip
 
 
@@ -82,7 +83,7 @@ class NativeTiming(ctypes.Structure):
         ("fetch_ahead", u32), ("data_waits", u32), ("period", u32 * MAX_UNITS), ("requests", u32),
         ("split", u32),
         ("misaligned", u32), ("transfers", u32), ("after_store", u32), ("reloads", u32),
-        ("targets", u32),
+        ("settles", u32), ("targets", u32),
         ("operands", _OperandCycles * MAX_OPERANDS), ("wait_count", u32),
         ("waits", _WaitStates * _MAX_WAITS),
     )  # fmt: skip
@@ -231,7 +232,7 @@ def _pack_rule(rule: Rule, kinds: tuple[str, ...]) -> NativeRule:
         rule.cycles, rule.latency, rule.early, rule.late,
     )  # fmt: skip
     slot.taken, slot.mispredicted, slot.unit = rule.taken, rule.mispredicted, rule.unit
-    slot.shares, slot.busy = rule.shares, rule.busy
+    slot.shares, slot.busy, slot.settles = rule.shares, rule.busy, rule.settles
     slot.cause = CAUSES.index(kind.cause)
     if kind.operands:
         slot.operands = 1 + kinds.index(kind.name)
@@ -321,6 +322,9 @@ class Pipeline:
             transfers=model.transfers,
             after_store=model.after_store,
             reloads=model.reloads,
+            settles=max(
+                (rule.settles - rule.taken for rule in model.rules if rule.taken), default=0
+            ),
             targets=model.targets,
             wait_count=len(self.waits),
         )

@@ -45,6 +45,7 @@ static void pipeline_enter(Pipeline *p, const Timing *t, uint32_t address, bool 
     p->lingers = LONG_AGO;
     for (int n = 0; n < UNITS; n++) p->unit_free[n] = LONG_AGO;
     p->floats_free = LONG_AGO;
+    p->settled_at = full ? LONG_AGO : (int32_t)t->settles;
     p->before = &nothing;
     p->freed_until = full ? (address + 3) & ~3u : address & ~3u;
     if (!t->fetch_bytes) return;
@@ -238,20 +239,6 @@ static inline void open_cycle(Pipeline *p) {
     memset(p->used, 0, sizeof p->used);
 }
 
-static void issue_custom(Pipeline *p, const Timing *t, Instruction i, uint32_t address) {
-    static const Rule custom = {.cycles = 1, .flags = RULE_ALONE};
-    int32_t at = p->now + (p->issued > 0);
-    at = t->fetch_bytes ? decoded(p, t, address, i.bytes, at) : fetched(p, t, address, i.bytes, at);
-    at = wait_for_holds(p, at);
-    issued(p, at);
-    p->spent.by[CAUSE_ISSUE]++;
-    p->spent.by[CAUSE_CUSTOM] += i.cycles - 1u; /* it takes at least one */
-    p->now = at + i.cycles;
-    open_cycle(p);
-    p->before = &custom;
-    p->before_writes = 0;
-}
-
 /* All stages stand still for some cycles from one on: what was to be waited for until later is later. */
 static void stand_still(Pipeline *p, const Timing *t, int32_t from, uint32_t cycles) {
     for (int n = 0; n < 64 && t->flags & STANDS_STILL; n++)
@@ -331,12 +318,14 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
     if (r->flags & RULE_ON_FLOATS) wait_for(p, &decoded_at, p->floats_free, CAUSE_OPERAND);
     at = wait_for_holds(p, decoded_at);
     wait_for(p, &at, at + (int32_t)p->reload, CAUSE_DATA);
+    if (r->cause == CAUSE_CUSTOM) wait_for(p, &at, p->settled_at, CAUSE_CUSTOM);
     if (t->period[r->unit])
         p->unit_free[r->unit] = at + (int32_t)(t->period[r->unit] + waits);
     uint32_t cycles = own_cycles(p, t, r, i, dependent);
     cycles = (uint32_t)((int32_t)cycles + more);
     if (t->misaligned) cycles += further_accesses(t, i) * (t->misaligned + t->data_waits + i.cycles);
-    if (!accesses) cycles += i.cycles; /* of several registers: no access of the rules */
+    if (i.is_custom) cycles += i.cycles - 1u;
+    else if (!accesses) cycles += i.cycles; /* of several registers: no access of the rules */
     if (!p->issued || at > p->now) {
         open_cycle(p);
         p->spent.by[CAUSE_ISSUE] += cycles > 0;
@@ -351,6 +340,7 @@ static void issue(Pipeline *p, const Timing *t, Instruction i, uint32_t address,
     int32_t ready = at + (int32_t)cycles;
     ready += (int32_t)waits;
     if (cycles != 1 || p->issued >= t->width) ready = execute(p, t, r, decoded_at, cycles, waits);
+    if (r->settles) p->settled_at = ready + r->settles;
     bool sooner = r->flags & RULE_SOONER && p->last_needed < at;
     write_results(p, t, r, i, ready + r->latency - sooner);
     if (t->flags & LINGERS) p->lingers = own_results(p, t, r, i);
@@ -413,7 +403,6 @@ static uint32_t reload(const Pipeline *p, const Timing *t, const Code *block, ui
     if (at - p->recent[stored - 1] > 2) return 0;
     while (ahead.issued_at <= at + 2 && n + 1 < block->count && !(ahead.before->flags & RULE_JUMPS)) {
         address += block->code[n++].bytes;
-        if (block->code[n].is_custom) break;
         issue(&ahead, t, block->code[n], address, 0);
     }
     bool crosses = t->fetch_bytes && start & 2 && code->bytes == 4;
@@ -429,8 +418,7 @@ static uint32_t pipeline_run(Pipeline *p, const Timing *t, const Code *block) {
     uint32_t address = block->address + p->moved;
     for (uint32_t n = 0; n < block->count; address += block->code[n++].bytes) {
         p->reload = reload(p, t, block, n, address);
-        if (block->code[n].is_custom) issue_custom(p, t, block->code[n], address);
-        else issue(p, t, block->code[n], address, block->more ? block->more[n] : 0);
+        issue(p, t, block->code[n], address, block->more ? block->more[n] : 0);
     }
     return address;
 }

@@ -21,10 +21,10 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from covp.base.closing import Owned
-from covp.codegen import intrinsics
 from covp.device.child_process import SAFE_PATH, ends_with_parent
 from covp.errors import CovpError, DeviceError
 from covp.graph.user_operators import registered_from
+from covp.hardware import intrinsics
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from covp.testing import (
     SoftmaxCase,
 )
 from covp.testing.verify.check import check
+from covp.testing.verify.instruction_search import Executed, check_instructions
 from covp.testing.verify.verification import Verdict, verify
 
 __all__ = [
@@ -18,11 +19,13 @@ __all__ = [
     "ConcatenationCase",
     "ConvCase",
     "ElementwiseCase",
+    "Executed",
     "MatMulCase",
     "OperatorCase",
     "PoolCase",
     "SoftmaxCase",
     "Verdict",
     "check",
+    "check_instructions",
     "verify",
 ]

@@ -98,7 +98,9 @@ class DriverBench:
         try:
             self.unit: Any = new_peripheral(backend)
             if isinstance(self.unit, InstructionUnit):
-                self.device.board.add_instructions(backend.name, self.unit.instructions)
+                self.device.board.add_instructions(
+                    backend.name, self.unit.instructions, self.unit.code
+                )
             else:
                 self.device.attach(self.unit, self.base, backend.name, irq)
             self._load_driver(irq)

@@ -19,10 +19,10 @@ from covp.chip.platform_file import Platform, load_platform
 from covp.codegen.calls import lower_placement
 from covp.codegen.generate import generate
 from covp.codegen.offload import split_graph
-from covp.device.machine.custom_instructions import CustomUnit
+from covp.device.machine.instruction_code import NativeCode, make_custom_unit
 from covp.graph.graph import Graph
 from covp.graph.passes import run_passes
-from covp.hardware.custom_instruction import CustomInstruction, InstructionUnit
+from covp.hardware.custom_instruction import CustomInstruction, InstructionCode, InstructionUnit
 from covp.runtime.session import Session
 from covp.testing.verify.bench import FLAGS, USUAL, Conditions, LayerOutcome
 from covp.testing.verify.bench_device import BenchDevice
@@ -118,32 +118,55 @@ def _several(result: Any) -> list[NDArray[Any]]:
 _LENGTH = 4096
 """Instructions that are kept: the first ones since `clear`."""
 _LOG = f"""
-#ifndef COVP_LOG
-#define COVP_LOG
-EXPORT uint32_t covp_log_count, covp_log[{_LENGTH}][4];
-static uint32_t covp_logged(uint32_t which, uint32_t a, uint32_t b, uint32_t result) {{
+typedef uint32_t (*CustomFunction)(uint32_t a, uint32_t b, CfuState *state);
+EXPORT CustomFunction covp_inner[1024];
+EXPORT uint32_t covp_log_count, covp_log[{_LENGTH}][5];
+static uint32_t covp_call(uint32_t which, uint32_t a, uint32_t b, CfuState *state) {{
+uint32_t result = covp_inner[which](a, b, state);
 if (covp_log_count < {_LENGTH}) {{
 uint32_t *entry = covp_log[covp_log_count++];
-entry[0] = which, entry[1] = a, entry[2] = b, entry[3] = result; }}
+entry[0] = which, entry[1] = a, entry[2] = b, entry[3] = result;
+entry[4] = (uint32_t)state->late; }}
 return result; }}
-#endif
 """
 
 
-class _Logged(CustomInstruction):
-    """An instruction whose C records what it did."""
+class _LoggedCode(NativeCode):
+    """What executes instructions, with a record of each.
 
-    position: int = 0
+    Args:
+        name: of the unit.
+        instructions: of the unit.
+        inner: executes them.
+    """
 
-    @property
-    def source(self) -> str:
-        """The instruction's own function under another name, and one that calls it."""
-        plain = super().source.replace("EXPORT uint32_t ", "static uint32_t plain_", 1)
-        return (
-            f"{_LOG}{plain}"
-            f"EXPORT uint32_t covp_{self.name}(uint32_t a, uint32_t b, CfuState *state) {{\n"
-            f"return covp_logged({self.position}, a, b, plain_covp_{self.name}(a, b, state)); }}\n"
-        )
+    def __init__(
+        self, name: str, instructions: Sequence[CustomInstruction], inner: InstructionCode
+    ) -> None:
+        calls = [
+            replace(one, native=f"return covp_call({place}, a, b, state);")
+            for place, one in enumerate(instructions)
+        ]
+        super().__init__(name, calls, _LOG)
+        self.inner, self.state, self.clocked = inner, inner.state, inner.clocked
+        functions = (ctypes.c_void_p * 1024).in_dll(self.library, "covp_inner")
+        for place, one in enumerate(instructions):
+            functions[place] = inner.function(one)
+        # the same source is the same library, so these are those of all such objects
+        self.count = ctypes.c_uint32.in_dll(self.library, "covp_log_count")
+        self.entries = (ctypes.c_uint32 * 5 * _LENGTH).in_dll(self.library, "covp_log")
+
+    def reset(self) -> None:
+        self.inner.reset()
+
+    def save_state(self) -> bytes:
+        return self.inner.save_state()
+
+    def load_state(self, state: bytes) -> None:
+        self.inner.load_state(state)
+
+    def error(self) -> str:
+        return self.inner.error()
 
 
 class InstructionLog:
@@ -158,32 +181,34 @@ class InstructionLog:
 
     def __init__(self, backend: AcceleratorBackend) -> None:
         self._model: Callable[[], InstructionUnit] = lambda: _made(backend)
-        logged = []
-        for position, given in enumerate(self._model().instructions):
-            fields = {name: getattr(given, name) for name in given.__dataclass_fields__}
-            instruction = _Logged(**fields)
-            object.__setattr__(instruction, "position", position)
-            logged.append(instruction)
-        self.unit = replace(self._model(), instructions=tuple(logged))
-        # the same source is the same library, so these are the device's own variables
-        library = CustomUnit(backend.name, self.unit.instructions).library
-        self._count = ctypes.c_uint32.in_dll(library, "covp_log_count")
-        self._entries = (ctypes.c_uint32 * 4 * _LENGTH).in_dll(library, "covp_log")
+        made = self._model()
+        self._witness = "native" if made.code is None else "the RTL"
+
+        def code() -> _LoggedCode:
+            inner = make_custom_unit(backend.name, made.instructions, made.code).code
+            return _LoggedCode(backend.name, made.instructions, inner)
+
+        self._code = code()
+        self.unit = InstructionUnit(made.instructions, code)
 
     def clear(self) -> None:
         """Begin anew; the unit's state has to be zero."""
-        self._count.value = 0
+        self._code.count.value = 0
 
     def difference(self) -> str:
-        """Describe the first instruction since `clear` for which model and C differ, or ""."""
+        """Describe the first instruction since `clear` for which model and unit differ, or ""."""
         instructions = self._model().instructions
-        for which, a, b, result in self._entries[: self._count.value]:
+        for which, a, b, result, late in self._code.entries[: self._code.count.value]:
             instruction = instructions[which]
             wanted = int(instruction.compute(a, b)) & 0xFFFFFFFF
+            call = f"{instruction.name}(0x{a:x}, 0x{b:x})"
             if wanted != result:
+                return f"{call} is 0x{wanted:x} by compute and 0x{result:x} by {self._witness}"
+            if late:
+                took = instruction.cycles + ctypes.c_int32(late).value
                 return (
-                    f"{instruction.name}(0x{a:x}, 0x{b:x}) is 0x{wanted:x} by compute and "
-                    f"0x{result:x} by native"
+                    f"{call} takes {took} cycles by {self._witness}, "
+                    f"its `cycles` are {instruction.cycles}"
                 )
         return ""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.core_unit import CoreUnit
 from covp.accelerator.declared import Accelerator
 from covp.accelerator.registry import find_backend
 from covp.accelerator.rtl.unit import ComparedJob
@@ -21,6 +22,7 @@ from covp.testing.verify.abuse import abuse
 from covp.testing.verify.bench import Conditions, LayerOutcome, VerifyBench
 from covp.testing.verify.check import driver_of, open_bench, run_once
 from covp.testing.verify.driver_bench import DriverBench
+from covp.testing.verify.instruction_search import SEQUENCES, search_instructions
 from covp.testing.verify.life import CALLS, life
 from covp.testing.verify.printed_test import printed_test, spec_of
 from covp.testing.verify.search import Budget, LayerSearch
@@ -110,6 +112,7 @@ class Verdict:
         rates: (MACs, bytes) per cycle of the fastest jobs by the models' own time and counts; 0
             where they do not say. What is impossible of a layer is a failure.
         times: of each job that was compared with its RTL.
+        instructions: sequences of custom instructions that were tried.
     """
 
     accelerator: str
@@ -125,6 +128,7 @@ class Verdict:
     rates: tuple[float, float] = (0.0, 0.0)
     finished: bool = True
     times: tuple[ComparedJob, ...] = ()
+    instructions: int = 0
 
 
 def verify(
@@ -172,6 +176,12 @@ def verify(
     named = spec if isinstance(spec, str) else spec_of(backend)
     strategies = strategies_of(backend)
     again = spec_of(backend) if against_rtl else named
+    is_core_unit = isinstance(backend, CoreUnit)
+    if isinstance(backend, CoreUnit):
+        progress("instructions")
+        text, test = search_instructions(backend, again, examples, seed)
+        if text:
+            return Verdict(named, {}, {}, 0, text, test, instructions=SEQUENCES * examples)
     with open_bench(backend, platform, toolchain) as bench:
         budget = Budget(seconds)
         search = LayerSearch(bench, budget)
@@ -199,12 +209,17 @@ def verify(
         budget.used(),
         bench.rates,
         finished,
-        tuple(getattr(bench, "unit", None).times) if against_rtl else (),  # type: ignore[union-attr]
+        _compared(bench) if against_rtl else (),
+        SEQUENCES * examples if is_core_unit else 0,
     )
 
 
+def _compared(bench: VerifyBench) -> tuple[ComparedJob, ...]:
+    return tuple(bench.unit.times) if isinstance(bench, DriverBench) else ()
+
+
 def _against_rtl(backend: AcceleratorBackend) -> AcceleratorBackend:
-    if not isinstance(backend, Accelerator):
+    if not isinstance(backend, (Accelerator, CoreUnit)):
         raise UsageError(f"accelerator {backend.name} has no declared job: no RTL to compare with")
     return backend.against_rtl()
 

@@ -18,7 +18,7 @@ module covp_core (
       .CfuPlugin_bus_cmd_payload_inputs_0(cfu_a_o),
       .CfuPlugin_bus_cmd_payload_inputs_1(cfu_b_o),
       .CfuPlugin_bus_rsp_valid(cfu_answers_i),
-      .CfuPlugin_bus_rsp_ready(),
+      .CfuPlugin_bus_rsp_ready(cfu_takes_o),
       .CfuPlugin_bus_rsp_payload_outputs_0(cfu_answer_i),
 `endif
       .iBusWishbone_CYC      (fetch_cyc),

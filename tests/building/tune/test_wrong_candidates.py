@@ -12,8 +12,9 @@ import covp
 from covp.building.tune.measure import ScheduleBench
 from covp.building.tune.records import Records
 from covp.building.tune.tuner import Options, tune
-from covp.codegen.intrinsics import MAC, DotProduct, register, unregister
+from covp.codegen.intrinsics import MAC
 from covp.codegen.layer import KernelRequest, schedules
+from covp.hardware.intrinsics import DotProduct, register, unregister
 
 from .test_single_operators import convolution
 

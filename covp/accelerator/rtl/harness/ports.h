@@ -3,14 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-// An input that the unit does not have.
-struct Absent {
-    template <typename T>
-    Absent &operator=(const T &) {
-        return *this;
-    }
-};
-inline Absent absent;
+#include "absent.h"
 
 // The bytes of a data port; Verilator keeps them little-endian, in words where it is wider than 64 bits.
 template <typename Port>

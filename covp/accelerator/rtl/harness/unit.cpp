@@ -4,48 +4,13 @@
 
 #include "unit_ports.h"
 #include "bench.h"
-#include "verilated_save.h"
+#include "saving.h"
 
 constexpr int LONGEST_ACCESS = 100'000;  // cycles of an access to a register
 
 #include REGISTERS_HEADER  // `Registers`: idle, access
 
 namespace {
-
-class Saving : public VerilatedSerialize {
-public:
-    explicit Saving(std::string &data) : data(data) { m_isOpen = true; }
-    void flush() override {
-        data.append(reinterpret_cast<char *>(m_bufp), m_cp - m_bufp);
-        m_cp = m_bufp;
-    }
-
-private:
-    std::string &data;
-};
-
-class Loading : public VerilatedDeserialize {
-public:
-    Loading(const char *data, size_t size) : data(data), left(size) {
-        m_isOpen = true;
-        m_cp = m_endp = m_bufp;
-        fill();
-    }
-
-protected:
-    void fill() override {
-        size_t kept = m_endp - m_cp;
-        memmove(m_bufp, m_cp, kept);
-        size_t more = std::min(left, bufferSize() - kept);
-        memcpy(m_bufp + kept, data, more);
-        data += more, left -= more;
-        m_cp = m_bufp, m_endp = m_bufp + kept + more;
-    }
-
-private:
-    const char *data;
-    size_t left;
-};
 
 class Unit : public Bench {
 public:
@@ -99,17 +64,9 @@ public:
         });
     }
 
-    void save() {
-        saved.clear();
-        Saving stream(saved);
-        stream << top;
-        stream.flush();
-    }
+    void save() { save_model(top, saved); }
 
-    void load(const char *data, size_t size) {
-        Loading stream(data, size);
-        stream >> top;
-    }
+    void load(const char *data, size_t size) { load_model(top, data, size); }
 
     // The bytes that were stored since the latest call, in spans by their addresses.
     void collect() {
@@ -127,6 +84,8 @@ public:
         places.clear();
     }
 
+    void blame(const char *what, const char *file, int line) { memory.fail("%s in %s:%d", what, file, line); }
+
     std::vector<Span> spans;
     std::vector<uint8_t> values;
     std::string saved;
@@ -135,33 +94,9 @@ private:
     Registers registers{*this};
 };
 
-Unit &of(void *unit) { return *static_cast<Unit *>(unit); }
-
-// What the design itself says is wrong ($stop, $finish, a combinational loop) belongs to the unit that runs.
-struct Broken {};
-thread_local Unit *running = nullptr;
-
-template <typename Action>
-auto guarded(void *unit, Action action) -> decltype(action(of(unit))) {
-    running = &of(unit);
-    try {
-        return action(of(unit));
-    } catch (const Broken &) {
-        return {};
-    }
-}
-
-void break_off(const char *what, const char *file, int line) {
-    const char *name = strrchr(file, '/');
-    running->memory.fail("%s in %s:%d", what, name ? name + 1 : file, line);
-    throw Broken();
-}
-
 }  // namespace
 
-void vl_finish(const char *file, int line, const char *) { break_off("$finish", file, line); }
-void vl_stop(const char *file, int line, const char *) { break_off("$stop, or an assertion,", file, line); }
-void vl_fatal(const char *file, int line, const char *, const char *text) { break_off(text, file, line); }
+#include "guard.h"
 
 extern "C" {
 void *covp_unit_new(uint32_t latency) {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covp.chip.cores import Core
-from covp.codegen.intrinsics import SINGLE_LOADS, DotProduct, dot_products, find_dot_product
+from covp.codegen.intrinsics import SINGLE_LOADS
 from covp.codegen.kernels.convolution.folded_bytes import FoldedBytesCode
 from covp.codegen.kernels.convolution.gemm import RegisterBlock
 from covp.codegen.kernels.convolution.packed_channels import LOADS_AHEAD, PackedWeightsCode
@@ -19,6 +19,7 @@ from covp.codegen.layer import KernelRequest
 from covp.codegen.schedule import KnobSpace, Schedule, valid_schedules
 from covp.errors import UsageError
 from covp.graph.typed_convolution import QuantizedConv2D, resolve
+from covp.hardware.intrinsics import DotProduct, dot_products, find_dot_product
 
 _PACKED = KnobSpace("packed", {"pairs": (1, 2, 3, 4), "channels": (1, 2, 3), "unroll": (1, 2, 4)})
 _THREES = KnobSpace(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, c_type, indent
-from covp.codegen.intrinsics import LOADS_MEMORY, DotProduct, load_words
+from covp.codegen.intrinsics import LOADS_MEMORY, load_words
 from covp.codegen.kernels.compiler_barrier import (
     barrier_macros,
     before_branches,
@@ -23,6 +23,7 @@ from covp.codegen.kernels.compiler_barrier import (
 )
 from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.graph.typed_convolution import QuantizedConv2D
+from covp.hardware.intrinsics import DotProduct
 
 _REGISTERS, _POINTERS = 13, 2
 """Of an Arm core, but for its stack pointer, its program counter and a loop counter."""

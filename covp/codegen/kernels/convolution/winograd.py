@@ -26,14 +26,7 @@ from numpy.typing import NDArray
 
 from covp.chip.cores import Core
 from covp.codegen.c_text import c_array, indent
-from covp.codegen.intrinsics import (
-    LOADS_MEMORY,
-    MAC,
-    SINGLE_LOADS,
-    SMLAD,
-    DotProduct,
-    load_words,
-)
+from covp.codegen.intrinsics import LOADS_MEMORY, MAC, SINGLE_LOADS, SMLAD, load_words
 from covp.codegen.kernels.compiler_barrier import LOADED, barrier_macros, compiler_barrier, opaque
 from covp.codegen.kernels.convolution.shared_words import SharedWords
 from covp.codegen.kernels.operands import Operands
@@ -41,6 +34,7 @@ from covp.codegen.kernels.requantize.finisher import layer_finisher
 from covp.codegen.layer import Argument, KernelRequest, LayerCode, Scratch
 from covp.codegen.schedule import Schedule
 from covp.graph.typed_convolution import QuantizedConv2D
+from covp.hardware.intrinsics import DotProduct
 
 _G = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int64)
 _POINTS = 16

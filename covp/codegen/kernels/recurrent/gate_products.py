@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from covp.chip.cores import Core
 from covp.codegen.c_text import indent
-from covp.codegen.intrinsics import DotProduct, dot_products
+from covp.hardware.intrinsics import DotProduct, dot_products
 
 Array = NDArray[Any]
 _WORD = 4

@@ -41,11 +41,11 @@ from numpy.typing import NDArray
 
 from covp.chip.cores import Core
 from covp.codegen.c_text import SIGN_SHIFTED, indent
-from covp.codegen.intrinsics import RequantizeInstruction, requantize_instruction
 from covp.codegen.kernels.clamp import clamp, clamp_includes
 from covp.codegen.kernels.requantize.requantize_proof import Proved, StepFunction
 from covp.graph.arithmetic import Scaling
 from covp.graph.quantization import multiply_by_quantized_multiplier
+from covp.hardware.intrinsics import RequantizeInstruction, requantize_instruction
 
 Array = NDArray[np.int64]
 _MAX_PRESHIFT = 10

@@ -27,11 +27,11 @@ from string import Template
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.codegen.intrinsics import RequantizeInstruction
 from covp.codegen.kernels.clamp import clamp
 from covp.codegen.kernels.requantize.requantize import TflmRequantizer
 from covp.codegen.kernels.requantize.requantize_proof import Proved
 from covp.graph.quantization import reduced_multiplier
+from covp.hardware.intrinsics import RequantizeInstruction
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@
     output logic [ 9:0] cfu_id_o,
     output logic [31:0] cfu_a_o,
     output logic [31:0] cfu_b_o,
+    output logic        cfu_takes_o,
     input  logic        cfu_ready_i,
     input  logic        cfu_answers_i,
     input  logic [31:0] cfu_answer_i,

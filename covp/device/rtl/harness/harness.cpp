@@ -85,11 +85,13 @@ private:
     void settle() {
         core.clk_i = 0;
         core.eval();
+        cfu.settle(!core.rst_ni);
     }
 
     void edge() {
         core.clk_i = 1;
         core.eval();
+        cfu.edge();
     }
 
     // The end of a cycle, after the older instructions' accesses; whether there is an event.
@@ -181,9 +183,12 @@ void covp_rtl_begin(void *harness) { static_cast<Harness *>(harness)->begin(); }
 uint32_t covp_rtl_run(void *harness, uint64_t budget) {
     return static_cast<Harness *>(harness)->run(budget);
 }
-void covp_rtl_set_instruction(void *harness, uint32_t id, Function function, void *state,
+void covp_rtl_set_instruction(void *harness, uint32_t id, Function function, CfuState *state,
                               uint32_t cycles) {
     static_cast<Harness *>(harness)->cfu.set(id, function, state, cycles);
+}
+void covp_rtl_set_unit(void *harness, void *unit, void (*settle)(void *, CfuCycle *), void (*edge)(void *)) {
+    static_cast<Harness *>(harness)->cfu.connect({unit, settle, edge});
 }
 uint64_t covp_rtl_uses(void *harness, uint32_t id) {
     return static_cast<Harness *>(harness)->cfu.uses(id);

@@ -1,0 +1,60 @@
+"""The parameter ``rtl`` of accelerators: which Verilog stands in the place of the model."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from covp.accelerator.parameters import Parameter
+from covp.accelerator.rtl.library import Parameters
+from covp.accelerator.rtl.sources import UnitRtl
+from covp.errors import UsageError
+
+if TYPE_CHECKING:
+    from covp.accelerator.backend import AcceleratorBackend
+
+NO_RTL, OWN_RTL = "no", "yes"
+
+
+def _verilog_file(text: str) -> str:
+    path = Path(text)
+    if not path.is_file():
+        raise ValueError("is no Verilog file, nor yes or no")
+    return str(path.absolute())
+
+
+RTL = Parameter(
+    "rtl", NO_RTL, "its Verilog in the place of its model: a file, or yes for that of its class",
+    choices=(NO_RTL, OWN_RTL), other=_verilog_file,
+)  # fmt: skip
+
+
+def chosen_rtl(
+    accelerator: AcceleratorBackend, declared: UnitRtl | None
+) -> tuple[UnitRtl, Path, Parameters] | None:
+    """Return the Verilog that an accelerator's parameter names; None: it has its model.
+
+    Args:
+        accelerator: whose parameter it is.
+        declared: that of its class.
+
+    Returns:
+        the Verilog, the folder that it is relative to, and the values of its parameters.
+
+    Raises:
+        UsageError: the class has none.
+    """
+    given = str(accelerator.values.get(RTL.name, NO_RTL))
+    if given == NO_RTL:
+        return None
+    if given != OWN_RTL:
+        declared = replace(declared or UnitRtl(), sources=(given,), filelist="")
+    if declared is None:
+        raise UsageError(f"accelerator {accelerator.name} has no RTL of its own: rtl=FILE.v")
+    values = {
+        name: accelerator.values.get(value, value) if isinstance(value, str) else value
+        for name, value in declared.parameters.items()
+    }
+    return declared, Path(inspect.getfile(type(accelerator))).parent, values

@@ -1,0 +1,14 @@
+/* What the functions of custom instructions share with the core that calls them. */
+#ifndef COVP_INSTRUCTION_STATE_H
+#define COVP_INSTRUCTION_STATE_H
+
+#include <stdint.h>
+
+typedef struct CfuState {
+    uint32_t word[16]; /* the unit's own; zero after a reset */
+    uint64_t now;      /* cycles of the core so far, as it calls */
+    int64_t late;      /* cycles that the call takes beyond those that the instruction states */
+    void *unit;        /* the one behind the functions, where it is more than words */
+} CfuState;
+
+#endif
