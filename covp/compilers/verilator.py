@@ -86,7 +86,7 @@ class Verilator:
         if run.returncode:
             errors = [line for line in run.stderr.splitlines() if line.startswith("%Error")]
             raise ToolchainError(
-                f"the RTL of {what} cannot be translated by {self.version}: "
+                f"the RTL of {what} cannot be translated by Verilator: "
                 f"{' '.join((errors or [run.stderr])[0].split())[-400:]}"
             )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from covp.accelerator.parameters import Parameter
 from covp.accelerator.rtl.library import Parameters
 from covp.accelerator.rtl.sources import UnitRtl
-from covp.errors import UsageError
+from covp.errors import UsageError, near_misses
 
 if TYPE_CHECKING:
     from covp.accelerator.backend import AcceleratorBackend
@@ -53,8 +53,14 @@ def chosen_rtl(
         declared = replace(declared or UnitRtl(), sources=(given,), filelist="")
     if declared is None:
         raise UsageError(f"accelerator {accelerator.name} has no RTL of its own: rtl=FILE.v")
-    values = {
-        name: accelerator.values.get(value, value) if isinstance(value, str) else value
-        for name, value in declared.parameters.items()
-    }
+    values: dict[str, int | float | str] = {}
+    for name, value in declared.parameters.items():
+        if isinstance(value, str) and value not in accelerator.values:
+            known = near_misses(value, accelerator.values)
+            raise UsageError(
+                f"accelerator {accelerator.name}: rtl: {name} is {value!r}, which is no parameter "
+                "of the accelerator:",
+                hint=known,
+            )
+        values[name] = accelerator.values[value] if isinstance(value, str) else value
     return declared, Path(inspect.getfile(type(accelerator))).parent, values

@@ -85,6 +85,7 @@ def _build(
     stated = (rtl.registers, rtl.memory, *(f"{port}={v}" for port, v in rtl.ties.items()))
     given = [
         *("--top-module", top, "--prefix", _CLASS, _SAVED.option, "-DSYNTHESIS"),
+        *("--x-initial", "unique"),
         *(f"-D{define}" for define in sources.defines),
         *(f"-G{key}={_verilog(value)}" for key, value in parameters.items()),
     ]

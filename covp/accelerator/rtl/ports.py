@@ -52,6 +52,7 @@ class Bus:
         defaults: outputs that it may have, and what the others see where it does not: C.
         data: the signal whose width is the bus's.
         names: signals that the harness calls otherwise, as their standard has one name for two.
+        widths: bits of signals that cannot be others.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Bus:
     defaults: Mapping[str, str] = field(default_factory=dict)
     data: str = "rdata"
     names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    widths: Mapping[str, int] = field(default_factory=dict)
 
 
 def _signals(inputs: str, outputs: str) -> dict[str, str]:
@@ -77,6 +79,7 @@ REGISTER_BUSES = (
         ),
         ("awprot", "wstrb", "arprot"),
         {"bresp": "0u", "rresp": "0u"},
+        widths={"wdata": 32, "rdata": 32},
     ),
     Bus(
         "apb",
@@ -85,6 +88,7 @@ REGISTER_BUSES = (
         ("pstrb", "pprot"),
         {"pready": "1u", "pslverr": "0u"},
         "prdata",
+        widths={"pwdata": 32, "prdata": 32},
     ),
     Bus(
         "wishbone",
@@ -94,6 +98,7 @@ REGISTER_BUSES = (
         {"err": "0u"},
         "rdat",
         {("dat", IN): "wdat", ("dat", OUT): "rdat"},
+        {"wdat": 32, "rdat": 32},
     ),
     Bus(
         "obi",
@@ -101,6 +106,7 @@ REGISTER_BUSES = (
         _signals("req addr we wdata", "rvalid rdata"),
         ("be", "rready"),
         {"gnt": "1u", "err": "0u"},
+        widths={"wdata": 32, "rdata": 32},
     ),
 )
 """Buses on which a unit's registers may be."""
@@ -159,6 +165,10 @@ INSTRUCTION_PORT = Bus(
     _signals("cmd_valid cmd_payload_inputs_0", "rsp_valid rsp_payload_outputs_0"),
     ("cmd_payload_function_id", "cmd_payload_inputs_1", "rsp_ready"),
     {"cmd_ready": "1u"},
+    widths={
+        **dict.fromkeys(("cmd_payload_inputs_0", "cmd_payload_inputs_1"), 32),
+        **{"rsp_payload_outputs_0": 32, "cmd_payload_function_id": 10},
+    },
 )
 """The port of a unit of custom instructions (CFU-Playground, Prakash et al., ISPASS 2023).
 
@@ -296,6 +306,13 @@ class _Found:
     def width(self, bus: Bus, letter: str) -> int:
         """Return the bytes of a bus's data."""
         bits = self._widths[letter + bus.data]
+        for signal in ("wdata", "hwdata", "a_data"):
+            stored = self._widths.get(letter + signal, bits)
+            if stored != bits:
+                raise AcceleratorError(
+                    f"{self._where}: {signal} of its memory port has {stored} bits, "
+                    f"{bus.data} {bits}"
+                )
         if bits % 8 or bits // 8 not in (1, 2, 4, 8, 16, 32, 64):
             raise AcceleratorError(
                 f"{self._where}: the data of its memory port have {bits} bits; 8 to 512, a power "
@@ -323,7 +340,10 @@ class _Found:
                 if name in ("", kind.name)
             )
             ports = ", ".join(port.name for port in self._ports)
-            raise AcceleratorError(f"{self._where} has no {what} port: {known}; it has {ports}")
+            prefix = f" whose names begin with {wanted}" if wanted else ""
+            raise AcceleratorError(
+                f"{self._where} has no {what} port{prefix}: {known}; it has {ports}"
+            )
         if len(fits) > 1:
             each = ", ".join(f"{kind.name}:{prefix}" for kind, prefix in fits)
             raise AcceleratorError(f"{self._where} has several {what} ports, {each}; say which one")
@@ -334,10 +354,20 @@ class _Found:
             if port is not None:
                 self.used.add(port.name)
                 self._widths[letter + signal] = port.bits
+                self._demand_width(kind, signal, port)
             absent = kind.defaults.get(signal, "absent")
             text = absent if port is None else f"top.{port.member}"
             self.defines.append(f"#define {letter}{signal} {text}")
         return kind
+
+    def _demand_width(self, kind: Bus, signal: str, port: Port) -> None:
+        """Raise AcceleratorError if a port has another width than its bus says."""
+        wanted = kind.widths.get(signal)
+        if wanted is not None and port.bits != wanted:
+            raise AcceleratorError(
+                f"{self._where}: its port {port.name} has {port.bits} bits; {signal} of "
+                f"{kind.title} has {wanted} here"
+            )
 
     @staticmethod
     def _direction(kind: Bus, signal: str) -> str:

@@ -18,6 +18,8 @@ from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobRecord
 from covp.hardware.registers import Register
 
 _CODES = {code: name for name, code in ERRORS.items()}
+_LIKE = {name: name for name in ERRORS} | {"size": "range", "alignment": "overlap"}
+"""Codes that a job may have at once, or that units may tell apart as they like, by one of them."""
 _START, _ENABLE_AND_CLEAR, _CLEAR = 1, 0b11, 0b10
 _ERROR_SHIFT, _BYTE = 8, 0xFF
 _SHORTEST, _TIMES = 100_000, 100
@@ -74,9 +76,20 @@ class RtlUnit(DeclaredUnit):
     ) -> None:
         self._model, self._clock_ratio = model, clock_ratio
         self._written: dict[str, int] = {}
+        self._image = 0, 0
         self.compares, self.stalls = compares, 0
         self.times: list[ComparedJob] = []
         super().__init__(behaviour)
+
+    @property
+    def rtl(self) -> UnitModel:
+        """The RTL in simulation."""
+        return self._model
+
+    @property
+    def behaviour(self) -> Behaviour:
+        """The accelerator, with the declared job."""
+        return self._behaviour
 
     def reset(self) -> None:
         """Reset the registers and the RTL."""
@@ -105,6 +118,10 @@ class RtlUnit(DeclaredUnit):
         except JobError as error:
             if expected is not None and not isinstance(expected, JobError):
                 raise self._wrong(f"it rejects a job: {error.code}; the model takes it") from None
+            if isinstance(expected, JobError) and _LIKE[error.code] != _LIKE[expected.code]:
+                raise self._wrong(
+                    f"it rejects a job by the code of {error.code}; the model by that of {expected}"
+                ) from None
             raise
         if isinstance(expected, JobError):
             raise self._wrong(f"it takes a job that the model rejects: {expected}")
@@ -118,6 +135,7 @@ class RtlUnit(DeclaredUnit):
         """Hand the registers over, and run the job from its start to its end."""
         model = self._model
         model.begin(self.bus.memories, self.stalls)
+        self._image = self.values["DESCRIPTOR"], 4 * len(self._behaviour.job.image)
         for register in self._own():
             value = self.values[register.name]
             if self._written.get(register.name) != value or register.name == "DESCRIPTOR":
@@ -232,18 +250,18 @@ class RtlUnit(DeclaredUnit):
             self.bus.count(memory.region.start, read)
 
     def _clip(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Return the parts of a span that are operands', as a port loads whole words; else all."""
+        """Return the parts of a span that the job needs, as a port loads whole words; else all."""
         job = self._behaviour.job
         values = job.values(self.values)
-        found = []
+        spans = [(self._image[0], sum(self._image))] if self._image[0] else []
         for operand in (*job.tables, *job.tensors):
             first = self.values[operand.name]
             try:
                 last = first + operand.nbytes(values)
             except ValueError:  # registers that no job has
                 continue
-            if first < end and start < last:
-                found.append((max(first, start), min(last, end)))
+            spans.append((first, last))
+        found = [(max(a, start), min(b, end)) for a, b in spans if a < end and start < b]
         return found or [(start, end)]
 
     def _wrong(self, what: str) -> AcceleratorError:

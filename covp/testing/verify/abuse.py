@@ -37,10 +37,11 @@ def abuse(bench: DriverBench, case: Case) -> tuple[int, str | None]:
     bench.begin()
     bench.run(case.graph(), case.inputs(), Conditions(case.gap))
     tried = 0
-    for use, wrong in _wrong_uses(bench, unit, dict(unit.values)):
+    good = dict(unit.values)
+    for use, wrong in _wrong_uses(bench, unit, good):
         tried += 1
         try:
-            failure = wrong()
+            failure = wrong() or _again(bench, good)
         except (AcceleratorError, DeviceFault) as error:
             failure = str(error)
         except CovpError:
@@ -66,6 +67,10 @@ def _wrong_uses(bench: DriverBench, unit: JobUnit, good: Values) -> Iterator[Att
         for address in (_OUTSIDE, _end_of_ram(bench.device.platform)):
             use = f"{name} at 0x{address:08x}, outside the memory"
             yield use, partial(_find_rejection, bench, good | {name: address})
+    for name in pointers:
+        if _element_bytes(bench, name) > 1:
+            use = f"{name} at an odd address"
+            yield use, partial(_find_rejection, bench, good | {name: good[name] | 1})
     for name in names:
         halves = {0, good[name] & 0xFFFF, good[name] & 0xFFFF0000} - {good[name]}
         for value in halves if name not in pointers else ():
@@ -76,6 +81,13 @@ def _wrong_uses(bench: DriverBench, unit: JobUnit, good: Values) -> Iterator[Att
             if name != target:
                 changed = good | {target: good[name]}
                 yield f"{target} on top of {name}", partial(_find_rejection, bench, changed)
+
+
+def _element_bytes(bench: DriverBench, name: str) -> int:
+    """Return the bytes of an element of an operand; 1: it is none of a declared job."""
+    job = getattr(bench.backend, "job", None)
+    operands = () if job is None else (*job.tables, *job.tensors, job.result)
+    return next((one.dtype.itemsize for one in operands if one.name == name), 1)
 
 
 def _program(bench: DriverBench, values: Values) -> None:
@@ -115,6 +127,12 @@ def _find_rejection(bench: DriverBench, values: Values) -> str | None:
     if code <= 0:
         return "the job was not rejected: STATUS has no error code"
     return None if code in ERRORS.values() else f"STATUS.ERROR is {code}, which is not defined"
+
+
+def _again(bench: DriverBench, good: Values) -> str | None:
+    """Check that nothing is left of a wrong use: a valid job runs after it."""
+    code, _ = _job(bench, good)
+    return f"the next valid job is rejected with code {code}" if code else None
 
 
 def _harmless(bench: DriverBench, values: Values) -> str | None:

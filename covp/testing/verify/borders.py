@@ -103,6 +103,12 @@ def convolutions(kind: str, points: list[int]) -> S[ConvCase]:
                 "kernel": st.tuples(st.integers(1, 7), st.integers(1, 7)),
                 "padding": layers.paddings(4),
             },
+            usual
+            | {
+                "size": st.tuples(st.integers(8, 14), st.integers(8, 14)),
+                "kernel": st.tuples(st.integers(8, 17), st.integers(8, 17)),
+                "padding": layers.paddings(16),
+            },
             usual | {"size": st.tuples(_extents(points, 300), _extents(points, 300))},
             usual | {"channels": channels(_extents(points, 2048))},
             usual | {"channels": channels(deep), "kernel": one},

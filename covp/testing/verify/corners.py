@@ -85,6 +85,17 @@ def _arithmetic(kind: str, **shape: Any) -> Iterator[ConvCase]:
     yield ConvCase(kind, extreme=True, zero_points=(3, -4), bias=True, **shape)
 
 
+def _wide_registers(kind: str, outputs: int) -> Iterator[ConvCase]:
+    """Yield images of more than 65,536 elements, few of which are used, and wide paddings."""
+    for size, channels in (((130, 129), 4), ((62, 68), 16)):
+        both = channels, outputs or channels
+        yield ConvCase(kind, size=size, channels=both, stride=(3, 3), zero_points=(3, 4))
+    for padding in ((9, 0, 9, 0), (0, 9, 0, 9)):
+        yield ConvCase(
+            kind, size=(9, 9), channels=(4, outputs or 4), kernel=(10, 11), padding=padding
+        )
+
+
 def _convolutions(long: list[int]) -> Iterator[ConvCase]:
     yield from _arithmetic("CONV_2D", size=(3, 4), channels=(8, 64))
     yield from _arithmetic("CONV_2D", size=(5, 4), channels=(8, 20), kernel=(3, 3), same=True)
@@ -96,6 +107,7 @@ def _convolutions(long: list[int]) -> Iterator[ConvCase]:
         yield ConvCase(size=(2, n), channels=(2, 3), kernel=(2, 3), bias=True, batch=2)
         yield ConvCase(size=(n, 2), channels=(2, 3), kernel=(3, 2), same=True, batch=2)
         yield ConvCase(size=(3, n), channels=(1, 2), kernel=(1, 5), stride=(1, 2), same=True)
+    yield from _wide_registers("CONV_2D", 2)
     yield ConvCase(size=(20, 20), channels=(3, 4), kernel=(15, 15), same=True, bias=True)
     yield ConvCase(
         size=(9, 9), channels=(300, 16), kernel=(3, 3), largest=True, zero_points=(-128, 1)
@@ -121,6 +133,7 @@ def _depthwise(long: list[int]) -> Iterator[ConvCase]:
         )
         yield ConvCase(kind, size=(2, n), channels=(4, 4), kernel=(2, 3), bias=True, batch=2)
         yield ConvCase(kind, size=(n, 2), channels=(4, 4), kernel=(3, 2), same=True, batch=2)
+    yield from _wide_registers(kind, 0)
     for channels in ((1, 8), (1, 3), (2, 14), (3, 24), (8, 64), (16, 32)):
         yield ConvCase(kind, size=(3, 3), channels=channels, kernel=(2, 2), same=True, bias=True)
     yield ConvCase(kind, size=(20, 20), channels=(8, 8), kernel=(15, 15), same=True, largest=True)

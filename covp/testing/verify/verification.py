@@ -10,7 +10,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.core_unit import CoreUnit
 from covp.accelerator.declared import Accelerator
 from covp.accelerator.registry import find_backend
-from covp.accelerator.rtl.unit import ComparedJob
+from covp.accelerator.rtl.unit import ComparedJob, RtlUnit
 from covp.base.arguments import demand, demand_count, demand_seconds
 from covp.base.request import Shapes
 from covp.chip.platform_file import Platform
@@ -25,6 +25,7 @@ from covp.testing.verify.driver_bench import DriverBench
 from covp.testing.verify.instruction_search import SEQUENCES, search_instructions
 from covp.testing.verify.life import CALLS, life
 from covp.testing.verify.printed_test import printed_test, spec_of
+from covp.testing.verify.rtl_protocol import try_protocol
 from covp.testing.verify.search import Budget, LayerSearch
 from covp.testing.verify.stages import Stages, Strategies, strategies_of
 
@@ -169,10 +170,10 @@ def verify(
     demand_count("seed", seed)
     demand_seconds("seconds", seconds)
     backend = find_backend(spec) if isinstance(spec, str) else spec
-    if against_rtl:
-        backend = _against_rtl(backend)
     if backend.values.get("rtl_mode") == "exact":
         raise UsageError(f"accelerator {backend.name}: verify runs job by job; leave out rtl_mode")
+    if against_rtl:
+        backend = _against_rtl(backend)
     named = spec if isinstance(spec, str) else spec_of(backend)
     strategies = strategies_of(backend)
     again = spec_of(backend) if against_rtl else named
@@ -195,7 +196,12 @@ def verify(
             if found is None and isinstance(bench, DriverBench) and isinstance(bench.unit, JobUnit):
                 progress("registers")
                 abuses, wrong = abuse(bench, sample)
-                found = None if wrong is None else _Failure(wrong)
+                if wrong is None and isinstance(bench.unit, RtlUnit):
+                    uses, wrong = try_protocol(bench, bench.unit, [*search.small, sample])
+                    abuses += uses
+                found = _Failure(wrong) if wrong else None
+                if found is None and isinstance(bench.unit, RtlUnit):
+                    found = _wrong_time(backend, bench.unit.times)
     return Verdict(
         named,
         dict(search.tried),
@@ -222,6 +228,25 @@ def _against_rtl(backend: AcceleratorBackend) -> AcceleratorBackend:
     if not isinstance(backend, (Accelerator, CoreUnit)):
         raise UsageError(f"accelerator {backend.name} has no declared job: no RTL to compare with")
     return backend.against_rtl()
+
+
+_TIME_OFF = 0.2
+"""Of all jobs together; `covp calibrate` fits most formulas to 1 or 2 %."""
+
+
+def _wrong_time(backend: AcceleratorBackend, times: Sequence[ComparedJob]) -> _Failure | None:
+    """Return what is wrong about a class's own `timing`, beside the cycles of its RTL."""
+    own = type(backend).timing is not Accelerator.timing  # type: ignore[attr-defined]
+    model, rtl = sum(job.model for job in times), sum(job.rtl for job in times)
+    if not own or abs(model - rtl) <= _TIME_OFF * rtl:
+        return None
+    worst = max(times, key=lambda job: abs(job.model / max(job.rtl, 1) - 1))
+    numbers = ", ".join(f"{name}={value}" for name, value in worst.numbers.items())
+    return _Failure(
+        f"{backend.name}: timing() is {model / max(rtl, 1) - 1:+.0%} off the cycles of the RTL in "
+        f"all {len(times):,} jobs, as {worst.model:,} instead of {worst.rtl:,} with {numbers}; "
+        f"covp calibrate --device rtl -a prints a formula that fits"
+    )
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 // A unit's RTL with clock, reset and memory.
 #pragma once
 #include "Vcovp_unit.h"
+#include "context.h"
 #include "memory.h"
 #include "ports.h"
 #include "verilated.h"
 
 struct Design {
-    VerilatedContext context;
+    Context context;
     Vcovp_unit top{&context};
     Memory memory;
     uint64_t now = 0;      // cycles of its clock
@@ -41,7 +42,12 @@ public:
             UNIT_SET_RESET(on);
             top.eval();
         }
-        for (int i = 0; i < CYCLES; i++) tick();
+        // what it asks for before is not asked for
+        for (int i = 0; i < CYCLES; i++, now++)
+            for (int level : {0, 1}) {
+                UNIT_SET_CLOCK(level);
+                top.eval();
+            }
         UNIT_SET_RESET(0);
         tick();
     }

@@ -7,6 +7,7 @@
 
 #include "Vcovp_unit.h"
 #include "absent.h"
+#include "context.h"
 #include "instruction_state.h"
 #include "saving.h"
 #include "unit_ports.h"
@@ -172,7 +173,7 @@ private:
         bool is_new;      // nothing since reset
     };
 
-    VerilatedContext context;
+    Context context;
     Vcovp_unit top{&context};
     Place place{};
     uint64_t &now = place.now;

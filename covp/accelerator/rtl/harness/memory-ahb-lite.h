@@ -1,11 +1,12 @@
 // AHB-Lite (Arm IHI 0033): the address of a transfer in one cycle, its data in those after it, until HREADY.
 #pragma once
+#include "stable.h"
 
 class Port {
 public:
     explicit Port(Design &design) : design(design), memory(design.memory), top(design.top) {}
 
-    void reset() { busy = false; }
+    void reset() { busy = false, next.forget(); }
     bool is_idle() { return !busy; }
 
     void drive() {
@@ -19,6 +20,8 @@ public:
     }
 
     void sample() {
+        next.check(memory, "AHB: the transfer", m_htrans & 2, m_hready, {m_haddr, m_hwrite, m_hsize});
+        if (m_hresp) next.forget();  // an error ends what follows (3.6.1)
         if (busy && left) {
             left--;
             return;
@@ -49,4 +52,5 @@ private:
     bool busy = false, writes = false, failed = false;
     uint32_t address = 0, size = 0, left = 0;
     uint8_t lanes[MEMORY_BYTES];
+    Stable<3> next{"3.6"};
 };

@@ -1,6 +1,9 @@
-// AXI4 (Arm IHI 0022): bursts, several requests under way, answers in their order. AXI4-Lite is AXI4 without bursts.
+// AXI4 (Arm IHI 0022): bursts, several requests under way, answers in their order, or, where the memory is busy by
+// chance, in any that their ids allow. AXI4-Lite is AXI4 without bursts.
 #pragma once
 #include <deque>
+
+#include "stable.h"
 
 class Port {
 public:
@@ -8,6 +11,7 @@ public:
 
     void reset() {
         reads.clear(), writes.clear(), data.clear(), answers.clear();
+        read_address.forget(), write_address.forget(), write_data.forget();
         m_arready = 0, m_rvalid = 0, m_awready = 0, m_wready = 0, m_bvalid = 0;
     }
 
@@ -17,10 +21,12 @@ public:
         m_arready = reads.size() < MOST && !design.pause();
         m_awready = writes.size() < MOST && !design.pause();
         m_wready = data.size() < MOST_BEATS && !design.pause();
+        if (!reads.empty() && !reads.front().has_begun) choose();
         bool shows = !reads.empty() && reads.front().ready <= design.now;
         m_rvalid = shows;
         if (shows) {
             Burst &burst = reads.front();
+            burst.has_begun = true;
             if (!burst.is_loaded) {
                 burst.is_loaded = true;
                 burst.failed = !memory.load(burst.lane(), burst.bytes(), beat_at(burst));
@@ -34,6 +40,12 @@ public:
     }
 
     void sample() {
+        uint8_t bytes[MEMORY_BYTES];
+        get(m_wdata, bytes);
+        read_address.check(memory, "AXI4: AR", m_arvalid, m_arready, {m_araddr, m_arlen, m_arsize, m_arburst, m_arid});
+        write_address.check(memory, "AXI4: AW", m_awvalid, m_awready,
+                            {m_awaddr, m_awlen, m_awsize, m_awburst, m_awid});
+        write_data.check(memory, "AXI4: W", m_wvalid, m_wready, {m_wstrb, m_wlast, hash(bytes, m_wstrb & ALL_BYTES)});
         if (m_bvalid && m_bready) answers.pop_front();
         if (m_rvalid && m_rready) {
             reads.front().ready = design.now + 1 + design.pause();
@@ -59,7 +71,7 @@ private:
     struct Burst {
         uint32_t address, left, size, kind, id, first, total;
         uint64_t ready;
-        bool is_loaded, failed;
+        bool is_loaded, failed, has_begun;
 
         uint32_t bytes() const { return 1u << size; }
         uint32_t lane() const { return address & ~(bytes() - 1); }  // of the whole transfer
@@ -88,7 +100,19 @@ private:
         size = size > WIDTH_LOG ? WIDTH_LOG : size;
         uint32_t first = kind == WRAP ? address & ~(total - 1) : address;
         return {address, length + 1, size, kind, id, first, total,
-                design.now + design.latency + design.pause(), false, false};
+                design.now + design.latency + design.pause(), false, false, false};
+    }
+
+    // The read that is answered next: any before which no other one has its id (A5.3.1).
+    void choose() {
+        if (!design.stalls || reads.size() < 2) return;
+        size_t chosen = design.pause() % reads.size();
+        for (size_t i = 0; i < chosen; i++)
+            if (reads[i].id == reads[chosen].id) return;
+        Burst burst = reads[chosen];
+        if (burst.ready > design.now) return;
+        reads.erase(reads.begin() + chosen);
+        reads.push_front(burst);
     }
 
     // Where the bytes of a beat begin among the lanes of the port.
@@ -122,5 +146,7 @@ private:
     Vcovp_unit &top;
     std::deque<Burst> reads, writes, answers;
     std::deque<Beat> data;
+    Stable<5> read_address{"A3.2.1"}, write_address{"A3.2.1"};
+    Stable<3> write_data{"A3.2.1"};
     uint8_t beat[MEMORY_BYTES];
 };

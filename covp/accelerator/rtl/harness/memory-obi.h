@@ -2,11 +2,13 @@
 #pragma once
 #include <deque>
 
+#include "stable.h"
+
 class Port {
 public:
     explicit Port(Design &design) : design(design), memory(design.memory), top(design.top) {}
 
-    void reset() { answers.clear(), m_gnt = 0, m_rvalid = 0; }
+    void reset() { answers.clear(), request.forget(), m_gnt = 0, m_rvalid = 0; }
     bool is_idle() { return answers.empty(); }
 
     void drive() {
@@ -21,6 +23,10 @@ public:
 
     void sample() {
         if (m_rvalid && m_rready) answers.pop_front();
+        uint8_t stored[WORD];
+        get(m_wdata, stored);
+        request.check(memory, "OBI: a request", m_req, m_gnt,
+                      {m_addr, m_we, m_we ? m_be & ALL_BYTES : 0, m_we ? hash(stored, m_be & ALL_BYTES) : 0});
         if (!m_req || !m_gnt) return;
         Answer answer{{}, design.now + design.latency + design.pause(), false};
         uint32_t word = m_addr & ~(WORD - 1);
@@ -44,4 +50,5 @@ private:
     Memory &memory;
     Vcovp_unit &top;
     std::deque<Answer> answers;
+    Stable<4> request{"OBI 1.2, address phase"};
 };

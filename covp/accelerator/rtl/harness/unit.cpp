@@ -48,7 +48,6 @@ public:
         auto result = action();
         load(saved.data(), saved.size());
         forget_transfers();
-        registers.idle();
         design.memory = std::move(memory);
         design.now = now, design.taken = taken, design.stalls = stalls;
         return result;
@@ -66,7 +65,10 @@ public:
 
     void save() { save_model(top, saved); }
 
-    void load(const char *data, size_t size) { load_model(top, data, size); }
+    void load(const char *data, size_t size) {
+        load_model(top, data, size);
+        registers.idle();
+    }
 
     // The bytes that were stored since the latest call, in spans by their addresses.
     void collect() {
@@ -146,7 +148,10 @@ const char *covp_unit_save(void *unit, uint64_t *size) {
     *size = of(unit).saved.size();
     return of(unit).saved.data();
 }
-void covp_unit_load(void *unit, const char *data, uint64_t size) { of(unit).load(data, size); }
+void covp_unit_load(void *unit, const char *data, uint64_t size) {
+    of(unit).load(data, size);
+    of(unit).forget_transfers();
+}
 uint64_t covp_unit_now(void *unit) { return of(unit).now; }
 uint64_t covp_unit_taken(void *unit) { return of(unit).taken; }
 uint32_t covp_unit_peek(void *unit, uint32_t offset, uint32_t *value) {
