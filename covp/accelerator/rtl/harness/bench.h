@@ -42,7 +42,7 @@ public:
             UNIT_SET_RESET(on);
             top.eval();
         }
-        // what it asks for before is not asked for
+        // its requests before that are none
         for (int i = 0; i < CYCLES; i++, now++)
             for (int level : {0, 1}) {
                 UNIT_SET_CLOCK(level);
