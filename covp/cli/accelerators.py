@@ -18,6 +18,9 @@ from covp.cli.output import echo, print_json
     help="Print ACCEL's register map: a table, the driver's C header, or CMSIS-SVD.",
 )
 @click.option(
+    "--area", is_flag=True, help="Print the gates of ACCEL's Verilog after synthesis by Yosys."
+)
+@click.option(
     "-p",
     "--platform",
     default="riscv32",
@@ -26,9 +29,16 @@ from covp.cli.output import echo, print_json
 )
 @options.as_json
 def accelerators(
-    accelerator: str | None, registers: str | None, platform: str, as_json: bool
+    accelerator: str | None, registers: str | None, area: bool, platform: str, as_json: bool
 ) -> None:
     """List the accelerators that can be named with --accel, with their parameters."""
+    if area:
+        if accelerator is None:
+            raise click.UsageError("--area needs the name of an accelerator")
+        if as_json:
+            raise click.UsageError("--area prints text, not JSON: leave --json out")
+        _print_area(accelerator)
+        return
     if registers is not None:
         if accelerator is None:
             raise click.UsageError("--registers needs the name of an accelerator")
@@ -58,6 +68,19 @@ def accelerators(
         echo(f"{info.name} ({info.origin}): {info.description}")
         for p in info.parameters:
             echo(f"    {p.name}={p.text(p.default)}  {p.description}")
+
+
+def _print_area(spec: str) -> None:
+    """Print the size of an accelerator's Verilog."""
+    from covp.accelerator.rtl.area import unit_gates
+
+    backend = find_backend(spec)
+    gates = unit_gates(backend)
+    memory = f", {gates.memory_bits:,} bits of memory" if gates.memory_bits else ""
+    echo(
+        f"{backend.name}: {gates.kge:g} kGE ({gates.cells:,} cells, {gates.flip_flops:,} of them "
+        f"flip-flops, {gates.transistors:,} transistors){memory}, by {gates.tool} for no foundry"
+    )
 
 
 def _register_map(spec: str, form: str, platform_name: str) -> str:

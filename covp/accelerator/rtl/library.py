@@ -87,7 +87,7 @@ def _build(
         *("--top-module", top, "--prefix", _CLASS, _SAVED.option, "-DSYNTHESIS"),
         *("--x-initial", "unique"),
         *(f"-D{define}" for define in sources.defines),
-        *(f"-G{key}={_verilog(value)}" for key, value in parameters.items()),
+        *(f"-G{key}={verilog_value(value)}" for key, value in parameters.items()),
     ]
     key = content_key(
         *(harness, STATE_HEADER.read_bytes()),
@@ -115,7 +115,7 @@ def _build(
     return cache.store("rtl", file, data, mode=0o700)
 
 
-def _verilog(value: int | float | str) -> str:
+def verilog_value(value: int | float | str) -> str:
     """Return a parameter's value as Verilog writes it."""
     if isinstance(value, str):
         return f'"{value}"'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from covp.cli.main import covp as covp_command
 from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, UsageError, WrongResult
 from covp.graph.reference import run_reference
+from covp.hardware.intrinsics import find_dot_product, unregister
 from covp.testing import ConvCase
 from covp.testing.verify import Executed, check_instructions
 from covp.testing.verify.instruction_search import search_instructions
@@ -54,11 +56,13 @@ QUICK = ("rsp_valid stays", "an answer that does not wait")
 
 
 @pytest.fixture(scope="module")
-def dot4(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The template's instruction."""
+def dot4(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The template's instruction; kernels know it until the end of these tests."""
     folder = tmp_path_factory.mktemp("new") / "dot4"
     covp_command(["new", "instruction", "dot4", "-o", str(folder)], standalone_mode=False)
-    return folder / "dot4.py"
+    yield folder / "dot4.py"
+    if find_dot_product("dot4") is not None:
+        unregister("dot4")
 
 
 def planted(unit: Path, folder: Path, before: str, after: str) -> str:
@@ -174,20 +178,20 @@ def _divide(a: int, b: int) -> int:
     return a // (b - b)
 
 
-class Broken(CoreUnit):
-    """An instruction whose model raises."""
-
-    name = "broken"
-    instructions = (CustomInstruction("broken", 0, 0, _divide),)
-    dot_product = "{sum} + (int32_t)broken({x}, {w})"
-
-
 def test_a_model_that_raises_ends_the_run() -> None:
+    class Broken(CoreUnit):
+        """An instruction whose model raises."""
+
+        name = "broken"
+        instructions = (CustomInstruction("broken", 0, 0, _divide),)
+        dot_product = "{sum} + (int32_t)broken({x}, {w})"
+
     program = covp.compile(CASE.graph(), "riscv32", accelerators=[Broken()])
     with covp.Session("riscv32") as session:
         module = session.load(program)
         with pytest.raises(AcceleratorError, match=r"broken: compute\(0x\w+, 0x\w+\) raised Zero"):
             module.run(*CASE.inputs())
+    unregister("broken")
 
 
 def test_what_is_no_core_unit_has_no_instructions() -> None:
