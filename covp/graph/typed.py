@@ -242,7 +242,8 @@ def _convolution(op: Op) -> QuantizedConv2D:
 
 def _elementwise(op: Op) -> QuantizedElementwise:
     if op.input(0).shape != op.input(1).shape:
-        shapes = " and ".join("x".join(map(str, t.shape)) for t in (op.input(0), op.input(1)))
+        both = op.input(0).shape, op.input(1).shape
+        shapes = " and ".join("x".join(map(str, shape)) or "a scalar" for shape in both)
         raise ModelError(f"{op.kind} of shapes {shapes}; only equal ones are supported")
     out = op.output
     none: Factor = (0, 0)

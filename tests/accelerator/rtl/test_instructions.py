@@ -124,15 +124,21 @@ def test_a_planted_mistake_is_found(dot4: Path, tmp_path: Path, name: str) -> No
 
 
 @pytest.mark.slow
-def test_a_zero_latency_unit_is_right(dot4: Path, tmp_path: Path) -> None:
-    """The twin of the planted ones: it answers in the cycle of the command."""
+@pytest.mark.parametrize(("ready", "cycles"), [("rsp_ready", 1), ("rsp_ready && &wait_", 3)])
+def test_a_zero_latency_unit_is_right(dot4: Path, tmp_path: Path, ready: str, cycles: int) -> None:
+    """The twin of the planted ones: it answers in the cycle that accepts the command."""
     text = dot4.with_suffix(".v").read_text("utf-8")
     head, _, _ = text.partition("  assign cmd_ready")
     head = head.replace("output reg", "output")
-    body = "  assign cmd_ready = rsp_ready, rsp_valid = cmd_valid;\n"
+    body = f"  assign cmd_ready = {ready}, rsp_valid = cmd_valid && cmd_ready;\n"
+    if "wait_" in ready:
+        body += "  reg [1:0] wait_;\n  always @(posedge clk) "
+        body += "wait_ <= reset || !cmd_valid || cmd_ready ? 0 : wait_ + 1;\n"
     body += "  assign rsp_payload_outputs_0 = p[0] + p[1] + p[2] + p[3];\nendmodule\n"
     (tmp_path / "dot4.v").write_text(head + body, "utf-8")
-    spec = f"{dot4}:rtl={tmp_path / 'dot4.v'}"
+    text = dot4.read_text("utf-8").replace("macs=4", f"macs=4, cycles={cycles}")
+    (tmp_path / "dot4.py").write_text(text, "utf-8")
+    spec = f"{tmp_path / 'dot4.py'}:rtl=yes"
     unit = find_backend(spec)
     assert isinstance(unit, CoreUnit)
     assert search_instructions(unit, spec, 40, 0) == ("", "")

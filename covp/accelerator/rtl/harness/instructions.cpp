@@ -60,7 +60,7 @@ public:
         }
         uint64_t start = now;
         offer(true);
-        c_cmd_payload_function_id = number, c_cmd_payload_inputs_0 = a, c_cmd_payload_inputs_1 = b;
+        put(number, a, b);
         bool taken = false;
         for (;; edge()) {
             bool earlier = answered;
@@ -75,10 +75,10 @@ public:
         }
         answer = c_rsp_payload_outputs_0;
         uint64_t took = now - start;
-        if (took)
-            answered = true;  // this cycle is still to end
+        if (withdraw)
+            edge();  // accepted and answered at once
         else
-            edge();
+            answered = true;  // this cycle is still to end
         state.late = stalls ? 0 : int64_t(took ? took : 1) - cycles[number];
         return answer;
     }
@@ -87,7 +87,7 @@ public:
     void settle(CfuCycle &cycle) {
         UNIT_SET_RESET(cycle.reset);
         c_cmd_valid = cycle.valid;
-        if (cycle.valid) c_cmd_payload_function_id = cycle.number, c_cmd_payload_inputs_0 = cycle.a, c_cmd_payload_inputs_1 = cycle.b;
+        if (cycle.valid) put(cycle.number, cycle.a, cycle.b);
         takes = cycle.takes;
         settle();
         cycle.ready = c_cmd_ready, cycle.answers = c_rsp_valid, cycle.answer = c_rsp_payload_outputs_0;
@@ -128,6 +128,10 @@ public:
 
 private:
     void offer(bool valid) { c_cmd_valid = valid; }
+
+    void put(uint32_t number, uint32_t a, uint32_t b) {
+        c_cmd_payload_function_id = number, c_cmd_payload_inputs_0 = a, c_cmd_payload_inputs_1 = b;
+    }
 
     void tick() {
         settle();
