@@ -32,6 +32,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import chain
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -49,10 +50,11 @@ from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.accelerator.rtl.choice import NO_RTL, OWN_RTL, RTL, chosen_rtl
 from covp.accelerator.rtl.exact_unit import ExactRtlUnit
-from covp.accelerator.rtl.library import UnitModel, build_unit
+from covp.accelerator.rtl.library import UnitModel, UnitWave, build_unit
 from covp.accelerator.rtl.sources import UnitRtl
 from covp.accelerator.rtl.unit import RtlUnit
 from covp.chip.energy.technology import NONE, component_file, technology_names
+from covp.compilers.verilator import WAVES
 from covp.errors import AcceleratorError, ModelError, UsageError
 from covp.graph.graph import Tensor
 from covp.graph.pattern import Match, Pattern, op
@@ -96,6 +98,20 @@ RTL_CHECK = Parameter(
 )
 
 
+def _wave_file(text: str) -> str:
+    path = Path(text)
+    if path.suffix not in WAVES:
+        raise ValueError("is no file that ends in .fst or .vcd")
+    return str(path.absolute())
+
+
+RTL_WAVE = Parameter(
+    "rtl_wave", "", "file .fst or .vcd of its RTL's signals, 100,000 cycles from the first job on",
+    choices=("",), other=_wave_file,
+)  # fmt: skip
+_WAVE_CYCLES = 100_000
+
+
 def unit_timing(values: Mapping[str, Any]) -> UnitTiming:
     """Return the timing model with an accelerator's values, and defaults for those it lacks."""
     names = {field.name for field in fields(UnitTiming)}
@@ -127,7 +143,7 @@ class Accelerator(AcceleratorBackend):
         if cls.operators and "patterns" not in vars(cls):
             cls.patterns = tuple(Pattern(kind.lower(), op(kind)) for kind in cls.operators)
         if cls.make_peripheral is Accelerator.make_peripheral and RTL not in cls.parameters:
-            cls.parameters = (*cls.parameters, RTL, RTL_MODE, RTL_CHECK)
+            cls.parameters = (*cls.parameters, RTL, RTL_MODE, RTL_CHECK, RTL_WAVE)
         if "work" in vars(cls):  # the hook's name and form in version 0.1
             cls.timing = _timing_by_work  # type: ignore[assignment]
 
@@ -334,14 +350,16 @@ class Accelerator(AcceleratorBackend):
         chosen = chosen_rtl(self, self.rtl)
         if chosen is None:
             return DeclaredUnit(self)
-        library = build_unit(self.name, *chosen)
+        file = Path(str(self.values[RTL_WAVE.name]))
+        library = build_unit(self.name, *chosen, wave=file.suffix)
+        wave = UnitWave(file, _WAVE_CYCLES) if file.suffix else None
         ratio = float(self.values.get("clock_ratio", 1.0))
         checks = bool(self.values[RTL_CHECK.name])
         is_exact = self.values[RTL_MODE.name] == "exact"
         if is_exact and checks:
             raise UsageError(f"accelerator {self.name}: rtl_check is for rtl_mode=fast")
         kind = ExactRtlUnit if is_exact else RtlUnit
-        return kind(self, UnitModel(library, chosen[0].latency), ratio, checks)
+        return kind(self, UnitModel(library, chosen[0].latency, wave), ratio, checks)
 
     def against_rtl(self) -> Self:
         """Return the same unit as its RTL, each of whose jobs is compared with the model."""

@@ -37,14 +37,48 @@ class Extra:
     """What is compiled with a model beside its harness.
 
     Attributes:
-        option: of Verilator, which it needs; "": none.
-        runtime: the file of Verilator's own that it needs.
+        options: of Verilator, which it needs.
+        runtime: the files of Verilator's own that it needs.
         flags: of the compiler.
     """
 
-    option: str
-    runtime: str
+    options: tuple[str, ...]
+    runtime: tuple[str, ...]
     flags: tuple[str, ...]
+
+    def __add__(self, other: Extra) -> Extra:
+        """Return both; of flags that define the same, the other's."""
+        return Extra(
+            (*self.options, *other.options),
+            (*self.runtime, *other.runtime),
+            (*self.flags, *other.flags),
+        )
+
+
+NO_EXTRA = Extra((), (), ("-DVM_TRACE=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=0", "-DCOVP_WAVE=0"))
+"""A model alone."""
+_TRACE = ("-DVM_TRACE=1", "-DCOVP_WAVE=1")
+FST = Path(__file__).parent / "fst"
+"""Headers in the place of the libraries that Verilator's writer of FST uses."""
+WAVES = {
+    ".vcd": Extra(
+        ("--trace",),
+        ("verilated_vcd_c.cpp",),
+        (
+            *(*_TRACE, "-DVM_TRACE_VCD=1", "-DVM_TRACE_FST=0", "-DCOVP_WAVE_VCD=1"),
+            *('-DCOVP_WAVE_HEADER="verilated_vcd_c.h"', "-DWaveWriter=VerilatedVcdC"),
+        ),
+    ),
+    ".fst": Extra(
+        ("--trace-fst",),
+        ("verilated_fst_c.cpp",),
+        (
+            *(*_TRACE, "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=1", f"-I{FST}"),
+            *('-DCOVP_WAVE_HEADER="verilated_fst_c.h"', "-DWaveWriter=VerilatedFstC"),
+        ),
+    ),
+}
+"""A model that can write waveforms, by the suffix of their files."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +131,7 @@ class Verilator:
         harness: Path,
         include: Sequence[Path],
         flags: Sequence[str],
-        extra: Extra | None = None,
+        extra: Extra = NO_EXTRA,
     ) -> bytes:
         """Return the library of a translated model and its harness.
 
@@ -113,7 +147,7 @@ class Verilator:
             ToolchainError: the first error of the compiler, on one line.
         """
         switches = [f"-DVM_{switch}=0" for switch in _SWITCHES]
-        switches += extra.flags if extra else NO_EXTRA
+        switches += extra.flags
         # in one piece: each file would compile the same headers again, for longer than itself
         parts = [*sorted(made.glob("*.cpp")), harness]
         model = SourceText("model.cpp", "".join(f'#include "{part}"\n' for part in parts))
@@ -126,9 +160,9 @@ class Verilator:
             objects=[self._runtime(extra, switches)],
         )
 
-    def _runtime(self, extra: Extra | None, switches: Sequence[str]) -> Path:
+    def _runtime(self, extra: Extra, switches: Sequence[str]) -> Path:
         """Compile what models call; it is the same for all designs."""
-        names = [*_RUNTIME, *([extra.runtime] if extra else [])]
+        names = [*_RUNTIME, *extra.runtime]
         return compile_for_host(
             "verilated",
             f"the runtime of {self.version}",
@@ -137,10 +171,6 @@ class Verilator:
             include=self.include,
             flags=switches,
         )
-
-
-NO_EXTRA = ("-DVM_TRACE=0", "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=0", "-DCOVP_WAVE=0")
-"""Options of the compiler for a model without `Extra`."""
 
 
 def find_verilator() -> Verilator:

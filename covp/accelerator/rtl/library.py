@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import sys
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +22,8 @@ from covp.accelerator.rtl.sources import UnitRtl, top_of
 from covp.base import cache
 from covp.base.cache import content_key
 from covp.base.temporary import temporary_folder
-from covp.compilers.verilator import LIBRARY, NO_EXTRA, QUIET, Extra, find_verilator
+from covp.compilers.verilator import LIBRARY, NO_EXTRA, QUIET, WAVES, Extra, find_verilator
+from covp.errors import DeviceError
 from covp.hardware.bus import Memory
 from covp.hardware.custom_instruction import STATE_HEADER
 
@@ -27,10 +31,9 @@ _HARNESS = Path(__file__).parent / "harness"
 _INCLUDE = _HARNESS, STATE_HEADER.parent
 _CLASS = "Vcovp_unit"
 _SAVED = Extra(
-    "--savable",
-    "verilated_save.cpp",
+    ("--savable",),
+    ("verilated_save.cpp",),
     (
-        *NO_EXTRA,
         # the harness has these; and stdout is for documents
         *("-DVL_USER_FINISH", "-DVL_USER_STOP", "-DVL_USER_FATAL"),
         "-DVL_PRINTF(...)=fprintf(stderr,__VA_ARGS__)",
@@ -41,7 +44,9 @@ _SAVED = Extra(
 Parameters = Mapping[str, int | float | str]
 
 
-def build_unit(name: str, rtl: UnitRtl, folder: Path, parameters: Parameters) -> Path:
+def build_unit(
+    name: str, rtl: UnitRtl, folder: Path, parameters: Parameters, wave: str = ""
+) -> Path:
     """Return the library of a unit's model, made on first use in about ten seconds.
 
     Args:
@@ -49,6 +54,7 @@ def build_unit(name: str, rtl: UnitRtl, folder: Path, parameters: Parameters) ->
         rtl: its Verilog.
         folder: that ``rtl.root`` is relative to.
         parameters: of the module, and their values.
+        wave: of a model that can write waveforms: the suffix of their files, ".fst" or ".vcd".
 
     Raises:
         UsageError: there is no such file or module.
@@ -59,7 +65,7 @@ def build_unit(name: str, rtl: UnitRtl, folder: Path, parameters: Parameters) ->
     def ports_of(where: str, ports: Sequence[Port]) -> str:
         return find_ports(where, ports, rtl.registers, rtl.memory, rtl.ties)
 
-    return _build(name, rtl, folder, parameters, "unit.cpp", ports_of)
+    return _build(name, rtl, folder, parameters, "unit.cpp", ports_of, wave)
 
 
 def build_instructions(name: str, rtl: UnitRtl, folder: Path, parameters: Parameters) -> Path:
@@ -78,13 +84,15 @@ def _build(
     parameters: Parameters,
     harness: str,
     ports_of: Callable[[str, Sequence[Port]], str],
+    wave: str = "",
 ) -> Path:
     """Make a library of a unit and a file of the harness, whose ports a function names."""
     verilator, sources = find_verilator(), rtl.files(folder)
     top = top_of(rtl, sources)
+    extra = _SAVED + (WAVES[wave] if wave else NO_EXTRA)
     stated = (rtl.registers, rtl.memory, *(f"{port}={v}" for port, v in rtl.ties.items()))
     given = [
-        *("--top-module", top, "--prefix", _CLASS, _SAVED.option, "-DSYNTHESIS"),
+        *("--top-module", top, "--prefix", _CLASS, *extra.options, "-DSYNTHESIS"),
         *("--x-initial", "unique"),
         *(f"-D{define}" for define in sources.defines),
         *(f"-G{key}={verilog_value(value)}" for key, value in parameters.items()),
@@ -111,7 +119,7 @@ def _build(
         header = ports_of(where, ports)
         (made / "unit_ports.h").write_text(header, "utf-8")
         what = f"the RTL of {name}"
-        data = verilator.build(what, made, _HARNESS / harness, _INCLUDE, (), _SAVED)
+        data = verilator.build(what, made, _HARNESS / harness, _INCLUDE, (), extra)
     return cache.store("rtl", file, data, mode=0o700)
 
 
@@ -135,22 +143,44 @@ class _Region(ctypes.Structure):
     written: int
 
 
+@dataclass(frozen=True)
+class UnitWave:
+    """A file of a unit's signals.
+
+    Attributes:
+        file: ends in .fst or .vcd. Cycle N of the unit's clock is at N ns.
+        cycles: that it has at most, from the unit's first job on.
+    """
+
+    file: Path
+    cycles: int
+
+
+_recorded: set[Path] = set()
+"""Files of this process: a run makes several models of a unit, of which the first is measured."""
+
+
 class UnitModel:
     """A unit in simulation. It keeps what it stores apart until `stores` is asked.
 
     Args:
         library: made by `build_unit`.
         latency: of its memory port, in cycles.
+        wave: the file of its signals from its first job on, if the library can write one.
     """
 
-    def __init__(self, library: Path, latency: int) -> None:
+    def __init__(self, library: Path, latency: int, wave: UnitWave | None = None) -> None:
         self._library = _open_library(library)
         self._handle: int | None = self._library.covp_unit_new(latency)
+        self._wave = wave
+        self._close_wave: weakref.finalize[..., UnitModel] | None = None
         self._memories: list[Memory] = []
         self._contents: list[NDArray[np.uint8]] = []
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:
+            if self._close_wave is not None:
+                self._close_wave()
             self._library.covp_unit_delete(self._handle)
             self._handle = None
 
@@ -182,8 +212,22 @@ class UnitModel:
                 for memory, content in zip(memories, self._contents, strict=True)
             )
         )
+        if self._wave is not None:
+            self._open(self._wave)
+            self._wave = None
         self._library.covp_unit_set_regions(self._handle, regions, len(regions))
         self._library.covp_unit_begin(self._handle, stalls)
+
+    def _open(self, wave: UnitWave) -> None:
+        """Let signals go to a file, which is the first one of that name in this process."""
+        target = wave.file.resolve()
+        if target in _recorded:
+            return
+        _recorded.add(target)
+        if not self._library.covp_unit_open_wave(self._handle, os.fsencode(target), wave.cycles):
+            raise DeviceError("the waveform cannot be written", where=wave.file)
+        # its end is written when the process ends, at the latest
+        self._close_wave = weakref.finalize(self, self._library.covp_unit_close_wave, self._handle)
 
     def write(self, offset: int, value: int) -> bool:
         """Write a register; False: the unit does not answer, or with an error."""
@@ -315,6 +359,8 @@ def _open_library(path: Path) -> ctypes.CDLL:
     for name, result, arguments in (
         ("new", handle, (word,)),
         ("delete", None, (handle,)),
+        ("open_wave", word, (handle, ctypes.c_char_p, long)),
+        ("close_wave", None, (handle,)),
         ("reset", word, (handle,)),
         ("set_regions", None, (handle, ctypes.POINTER(_Region), word)),
         ("regions", ctypes.POINTER(_Region), (handle,)),

@@ -11,32 +11,13 @@ from covp.base.cache import content_key
 from covp.base.temporary import temporary_folder
 from covp.chip.cores import Core
 from covp.compilers.rtl_sources import RtlSources
-from covp.compilers.verilator import LIBRARY, QUIET, Extra, find_verilator
+from covp.compilers.verilator import LIBRARY, NO_EXTRA, QUIET, WAVES, find_verilator
 from covp.device.rtl.cores import BUSES, RtlCore, find_sources, rtl_of
 from covp.hardware.custom_instruction import STATE_HEADER
 
 _HARNESS = Path(__file__).parent / "harness"
 _CACHES = Path(__file__).parents[1] / "machine" / "cache_lines.h"
 _INCLUDE = _HARNESS, _CACHES.parent, STATE_HEADER.parent
-_TRACE = ("-DVM_TRACE=1", "-DCOVP_WAVE=1")
-_FORMATS = {
-    ".vcd": Extra(
-        "--trace",
-        "verilated_vcd_c.cpp",
-        (
-            *(*_TRACE, "-DVM_TRACE_VCD=1", "-DVM_TRACE_FST=0", "-DCOVP_WAVE_VCD=1"),
-            *('-DCOVP_WAVE_HEADER="verilated_vcd_c.h"', "-DWaveWriter=VerilatedVcdC"),
-        ),
-    ),
-    ".fst": Extra(
-        "--trace-fst",
-        "verilated_fst_c.cpp",
-        (
-            *(*_TRACE, "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=1", f"-I{_HARNESS / 'fst'}"),
-            *('-DCOVP_WAVE_HEADER="verilated_fst_c.h"', "-DWaveWriter=VerilatedFstC"),
-        ),
-    ),
-}
 
 
 def library_of(core: Core, wave: str = "") -> Path:
@@ -52,8 +33,8 @@ def library_of(core: Core, wave: str = "") -> Path:
     """
     verilator, rtl = find_verilator(), rtl_of(core)
     sources = find_sources(core, rtl)
-    format_ = _FORMATS[wave] if wave else None
-    options = [*_options(rtl, sources), *([format_.option] if format_ else [])]
+    format_ = WAVES[wave] if wave else NO_EXTRA
+    options = [*_options(rtl, sources), *format_.options]
     flags = _flags(core, rtl)
     harness = [
         *sorted(path for path in _HARNESS.rglob("*") if path.is_file()),
@@ -65,7 +46,14 @@ def library_of(core: Core, wave: str = "") -> Path:
         *sources.contents(),
         *([] if rtl.bus in BUSES else [Path(rtl.bus).read_bytes()]),
         *(option.replace(str(sources.root), "").replace(str(_HARNESS), "") for option in options),
-        *(*flags, verilator.version, sys.platform, platform.machine(), *LIBRARY.compile),
+        *(
+            *flags,
+            *format_.flags,
+            verilator.version,
+            sys.platform,
+            platform.machine(),
+            *LIBRARY.compile,
+        ),
     )
     file = f"{core.name}-{key}{LIBRARY.suffix}"
     found = cache.find("rtl", file)
@@ -75,7 +63,7 @@ def library_of(core: Core, wave: str = "") -> Path:
         made = Path(folder)
         sources = sources.patched(made)
         files = map(str, sources.files)
-        options = [*_options(rtl, sources), *([format_.option] if format_ else [])]
+        options = [*_options(rtl, sources), *format_.options]
         verilator.translate(core.name, [*options, "--Mdir", str(made), *files])
         data = verilator.build(
             f"the RTL of {core.name}" + (" with waveforms" if wave else ""),

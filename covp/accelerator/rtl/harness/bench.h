@@ -5,6 +5,7 @@
 #include "memory.h"
 #include "ports.h"
 #include "verilated.h"
+#include "wave.h"
 
 struct Design {
     Context context;
@@ -29,6 +30,7 @@ class Bench : public Design {
 public:
     ~Bench() {
         Verilated::threadContextp(&context);
+        wave.close();
         top.final();
     }
 
@@ -62,8 +64,10 @@ public:
     // The clock's edge.
     void edge() {
         port.sample();
+        wave.low(now);
         UNIT_SET_CLOCK(1);
         top.eval();
+        wave.high(now);
         now++;
     }
 
@@ -75,6 +79,8 @@ public:
     bool interrupts() { return UNIT_INTERRUPT; }
     bool is_idle() { return port.is_idle(); }
     void forget_transfers() { port.reset(); }
+
+    Wave wave;
 
     // Let what the port still does after a job end; false: it does not, or it stores.
     bool drain() {

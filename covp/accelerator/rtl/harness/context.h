@@ -3,5 +3,8 @@
 #include "verilated.h"
 
 struct Context : VerilatedContext {
-    Context() { randReset(2), randSeed(1); }
+    Context() {
+        randReset(2), randSeed(1);
+        traceEverOn(COVP_WAVE);
+    }
 };

@@ -44,10 +44,12 @@ public:
         uint64_t now = design.now, taken = design.taken;
         uint32_t stalls = design.stalls;
         Memory memory = design.memory;
+        wave.pauses = true;
         save();
         auto result = action();
         load(saved.data(), saved.size());
         forget_transfers();
+        wave.pauses = false;
         design.memory = std::move(memory);
         design.now = now, design.taken = taken, design.stalls = stalls;
         return result;
@@ -110,6 +112,10 @@ void covp_unit_delete(void *unit) { delete &of(unit); }
 uint32_t covp_unit_reset(void *unit) {
     return guarded(unit, [](Unit &one) { return one.reset(), 1u; });
 }
+uint32_t covp_unit_open_wave(void *unit, const char *path, uint64_t cycles) {
+    return of(unit).wave.open(of(unit).top, path, cycles);
+}
+void covp_unit_close_wave(void *unit) { of(unit).wave.close(); }
 void covp_unit_set_regions(void *unit, const Region *regions, uint32_t count) {
     of(unit).memory.regions.assign(regions, regions + count);
 }
