@@ -106,3 +106,20 @@ def test_three_extreme_sums_in_two_words(run_layer, platform, toolchain, layer, 
 
     (got,) = run_layer(platform, op, x, toolchain=toolchain, choose=choose)
     assert np.array_equal(got, wanted)
+
+
+def test_blocks_of_fewer_channels_begin_at_a_word(run_layer):
+    """Where a block's weights are no whole words, the last one's bytes are not loaded as words."""
+    weights = np.random.default_rng(0).integers(-3, 4, (19, 14)).astype(np.int8)
+    op = convolution(weights, 4)
+    x = np.random.default_rng(1).integers(-128, 128, op.input(0).shape).astype(np.int8)
+    wanted = definition(op.kind).reference(op, [x, op.input(1).data, None])[0]
+    tried = []
+
+    def choose(points):
+        threes = [p for p in points if p.tile == "packed_threes" and p["channels"] == 5]
+        tried.append(next(p for p in threes if p["unroll"] == 9))
+        return tried[0]
+
+    (got,) = run_layer("cortex-m0plus", op, x, choose=choose)
+    assert tried and np.array_equal(got, wanted)

@@ -38,8 +38,12 @@ class PackedThrees(PackedGemm):
         return True
 
     def _loads_words(self, channels: int) -> bool:
-        """Return whether four weights are loaded at once; small cores have to extend each byte."""
-        return self.is_small and self.block.unroll * channels % 4 == 0
+        """Return whether four weights are loaded at once; small cores have to extend each byte.
+
+        They are words where each block, the last one with fewer channels, too, begins with one.
+        """
+        whole = channels == self.block.channels or not self.padded_depth * self.block.channels % 4
+        return self.is_small and whole and self.block.unroll * channels % 4 == 0
 
     def _before_steps(self, channels: int) -> list[str]:
         return ["uint32_t four;"] if self._loads_words(channels) else []
