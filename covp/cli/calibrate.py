@@ -121,11 +121,12 @@ def _fit_unit(unit: str, seed: int, as_json: bool) -> int:
     from covp.testing.verify.unit_time import fit_unit_time
 
     backend = find_backend(unit)
+    if not isinstance(backend, Accelerator):
+        raise UsageError(f"accelerator {backend.name} has no method timing() that could be fitted")
     with progress(f"measuring {backend.name}", None) as advance:
         verdict = verify(unit, seed=seed, progress=lambda text: advance(text), against_rtl=True)
-    if verdict.failure:
+    if verdict.failure and not verdict.is_of_time:
         raise AcceleratorError(f"{verdict.failure}: covp verify {unit} --against rtl shows more")
-    assert isinstance(backend, Accelerator)
     found = fit_unit_time(backend, verdict.times)
     method = found.method(backend.job)
     if as_json:

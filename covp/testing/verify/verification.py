@@ -114,6 +114,8 @@ class Verdict:
             where they do not say. What is impossible of a layer is a failure.
         times: of each job that was compared with its RTL.
         instructions: sequences of custom instructions that were tried.
+        is_of_time: the failure is that of the class's own `timing` beside the cycles of its RTL;
+            nothing else is wrong.
     """
 
     accelerator: str
@@ -130,6 +132,7 @@ class Verdict:
     finished: bool = True
     times: tuple[ComparedJob, ...] = ()
     instructions: int = 0
+    is_of_time: bool = False
 
 
 def verify(
@@ -189,7 +192,7 @@ def verify(
         models = _zoo() if models is None else models
         stages = Stages(search, strategies, examples, seed, models, shapes or {}, {})
         found = _try_layers(stages, progress)
-        finished, abuses = not budget.is_spent, 0
+        finished, abuses, late = not budget.is_spent, 0, None
         if found is None:
             sample = _demand_sample(search, strategies)
             found = _try_sleep(backend, platform, toolchain, search, progress)
@@ -200,14 +203,13 @@ def verify(
                     uses, wrong = try_protocol(bench, bench.unit, [*search.small, sample])
                     abuses += uses
                 found = _Failure(wrong) if wrong else None
-                if found is None and isinstance(bench.unit, RtlUnit):
-                    found = _wrong_time(backend, bench.unit.times)
+            late = _wrong_time(backend, _compared(bench)) if found is None else None
     return Verdict(
         named,
         dict(search.tried),
         dict(search.accepted),
         abuses,
-        None if found is None else found.text,
+        late if found is None else found.text,
         "" if found is None else found.test(again, bench.platform.name),
         dict(search.rejected.most_common()),
         {kind: search.too_large[kind] for kind in search.tried},
@@ -215,13 +217,16 @@ def verify(
         budget.used(),
         bench.rates,
         finished,
-        _compared(bench) if against_rtl else (),
+        _compared(bench),
         SEQUENCES * examples if is_core_unit else 0,
+        late is not None,
     )
 
 
 def _compared(bench: VerifyBench) -> tuple[ComparedJob, ...]:
-    return tuple(bench.unit.times) if isinstance(bench, DriverBench) else ()
+    """Return the jobs of a bench that were compared with their RTL."""
+    unit = bench.unit if isinstance(bench, DriverBench) else None
+    return tuple(unit.times) if isinstance(unit, RtlUnit) else ()
 
 
 def _against_rtl(backend: AcceleratorBackend) -> AcceleratorBackend:
@@ -234,18 +239,18 @@ _TIME_OFF = 0.2
 """Of all jobs together; `covp calibrate` fits most formulas to 1 or 2 %."""
 
 
-def _wrong_time(backend: AcceleratorBackend, times: Sequence[ComparedJob]) -> _Failure | None:
+def _wrong_time(backend: AcceleratorBackend, times: Sequence[ComparedJob]) -> str | None:
     """Return what is wrong about a class's own `timing`, beside the cycles of its RTL."""
-    own = type(backend).timing is not Accelerator.timing  # type: ignore[attr-defined]
+    own = isinstance(backend, Accelerator) and type(backend).timing is not Accelerator.timing
     model, rtl = sum(job.model for job in times), sum(job.rtl for job in times)
     if not own or abs(model - rtl) <= _TIME_OFF * rtl:
         return None
     worst = max(times, key=lambda job: abs(job.model / max(job.rtl, 1) - 1))
     numbers = ", ".join(f"{name}={value}" for name, value in worst.numbers.items())
-    return _Failure(
+    return (
         f"{backend.name}: timing() is {model / max(rtl, 1) - 1:+.0%} off the cycles of the RTL in "
         f"all {len(times):,} jobs, as {worst.model:,} instead of {worst.rtl:,} with {numbers}; "
-        f"covp calibrate --device rtl -a prints a formula that fits"
+        "covp calibrate -a ACCEL --device rtl prints a formula that fits"
     )
 
 

@@ -11,9 +11,12 @@ import pytest
 from covp.accelerator import Accelerator, Job, JobTiming, number, result, tensor
 from covp.accelerator.registry import find_backend
 from covp.accelerator.rtl.unit import ComparedJob
+from covp.cli.main import covp
 from covp.errors import AcceleratorError
 from covp.hardware.job import JobValues
+from covp.testing.verify import verify
 from covp.testing.verify.unit_time import fit_unit_time
+from tests.accelerator.rtl.unit_project import new_unit
 
 FOLDER = Path(__file__).parents[3] / "examples" / "rtl_unit"
 
@@ -93,3 +96,20 @@ def test_the_examples_formula_is_a_fitted_one() -> None:
     job = JobValues(**image, **sizes)
     # resnet's second layer takes 817,010 cycles with driver (docs/rtl-units.md)
     assert conv8.timing(job, 0).cycles == pytest.approx(817_000, rel=0.01)  # type: ignore[attr-defined]
+
+
+@pytest.mark.costly
+def test_a_class_that_states_a_wrong_time_fails_and_is_fitted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unit = new_unit(tmp_path)
+    own = "    def timing(self, job, nbytes):\n        return JobTiming(1, 0)\n\n"
+    text = unit.read_text("utf-8").replace("    def compute(", f"{own}    def compute(")
+    imports = "from covp.accelerator import"
+    text = text.replace(imports, f"{imports} JobTiming,")
+    unit.write_text(text, "utf-8")
+    verdict = verify(str(unit), examples=20, seconds=10, models=["toycar"], against_rtl=True)
+    assert verdict.failure is not None and verdict.is_of_time
+    assert "mac8: timing() is -100% off the cycles of the RTL in all" in verdict.failure
+    assert covp.main(["calibrate", "-a", str(unit), "--device", "rtl"], standalone_mode=False) == 0
+    assert "def timing(self, job, nbytes):" in capsys.readouterr().out
