@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -180,9 +180,9 @@ def _instructions(backend: CoreUnit) -> st.SearchStrategy[list[Executed]]:
     """Return sequences of all instructions, and of those alone that share a funct7."""
 
     def drawn(name: str, operands: Any) -> st.SearchStrategy[Executed]:
-        make: Callable[[tuple[int, int], int], Executed]
-        make = lambda pair, idle: Executed(name, *pair, idle)  # noqa: E731
-        return st.builds(make, operands, st.integers(0, _MOST_IDLE))
+        both: st.SearchStrategy[tuple[tuple[int, int], int]]
+        both = st.tuples(operands, st.integers(0, _MOST_IDLE))
+        return both.map(lambda found: Executed(name, *found[0], found[1]))
 
     by_number: dict[int, list[st.SearchStrategy[Executed]]] = {}
     for one in backend.make_instructions():
