@@ -9,24 +9,11 @@ where core and unit are both RTL.
 from __future__ import annotations
 
 import argparse
-import time
 
-from covp.chip.platform_file import load_platform
-from covp.evaluation import Evaluation, Sample, build, run
+from rtl_units import measure
 
 WAYS = (("C", "cfu", "virtual"), ("RTL", "cfu:rtl=yes", "virtual"),
         ("C", "cfu", "rtl"), ("RTL", "cfu:rtl=yes", "rtl"))  # fmt: skip
-
-
-def measure(model: str, unit: str, device: str) -> tuple[Evaluation, float]:
-    """Return a checked run, and the seconds of its second inference, when all is compiled."""
-    made = build(model, load_platform("vexriscv-cfu"), [unit])
-    sample = Sample.random(made.graph, 0)
-    run(made, sample, device=device, check="none")
-    began = time.perf_counter()
-    run(made, sample, device=device, check="none")
-    seconds = time.perf_counter() - began
-    return run(made, sample, device=device, check="output"), seconds
 
 
 def main() -> None:
@@ -36,7 +23,7 @@ def main() -> None:
     print("| model | unit | core | cycles | off | same bits | simulated |")
     print("|---|---|---|---:|---:|---|---|")
     for model in given.models:
-        found = [(way, *measure(model, *way[1:])) for way in WAYS]
+        found = [(way, *measure(model, "vexriscv-cfu", *way[1:])) for way in WAYS]
         last = found[-1][1].profile.cycles or 1
         for (what, _, device), result, seconds in found:
             cycles = result.profile.cycles or 0

@@ -25,9 +25,9 @@ WAYS = (
 )
 
 
-def measure(model: str, platform: str, parameters: str, device: str) -> tuple[Evaluation, float]:
+def measure(model: str, platform: str, unit: str, device: str) -> tuple[Evaluation, float]:
     """Return a checked run, and the seconds of its second inference, when all is compiled."""
-    made = build(model, load_platform(platform), [f"{UNIT}{parameters}"])
+    made = build(model, load_platform(platform), [unit])
     sample = Sample.random(made.graph, 0)
     run(made, sample, device=device, check="none")
     began = time.perf_counter()
@@ -44,7 +44,7 @@ def main() -> None:
     print("| model | unit | core | cycles | off | of the unit | same bits | simulated |")
     print("|---|---|---|---:|---:|---:|---|---|")
     for model in given.models:
-        found = [(way, *measure(model, given.platform, *way[1:])) for way in WAYS]
+        found = [(way, *measure(model, given.platform, f"{UNIT}{way[1]}", way[2])) for way in WAYS]
         last = found[-1][1].profile.cycles or 1
         for (what, _, device), result, seconds in found:
             cycles = result.profile.cycles or 0

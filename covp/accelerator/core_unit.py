@@ -19,7 +19,6 @@ kernels of convolutions and fully connected layers that use them::
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from operator import or_
@@ -29,7 +28,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import CoreKernel, Step
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
-from covp.accelerator.rtl.choice import NO_RTL, OWN_RTL, RTL, chosen_rtl
+from covp.accelerator.rtl.choice import RTL, chosen_rtl, with_rtl
 from covp.accelerator.rtl.instruction_code import RtlInstructionCode
 from covp.accelerator.rtl.library import build_instructions
 from covp.accelerator.rtl.sources import UnitRtl
@@ -130,10 +129,7 @@ class CoreUnit(AcceleratorBackend):
 
     def against_rtl(self) -> Self:
         """Return the same unit as its RTL."""
-        other = copy.copy(self)
-        given = self.values.get(RTL.name, NO_RTL)
-        other.values = {**self.values, RTL.name: OWN_RTL if given == NO_RTL else given}
-        return other
+        return with_rtl(self)
 
 
 # The unit's state is no operand that the compiler knows of: volatile keeps the order.

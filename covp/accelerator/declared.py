@@ -27,7 +27,6 @@ The methods of `AcceleratorBackend` can be overridden as well.
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -48,7 +47,7 @@ from covp.accelerator.layer_registers import (
 )
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
-from covp.accelerator.rtl.choice import NO_RTL, OWN_RTL, RTL, chosen_rtl
+from covp.accelerator.rtl.choice import RTL, chosen_rtl, with_rtl
 from covp.accelerator.rtl.exact_unit import ExactRtlUnit
 from covp.accelerator.rtl.library import UnitModel, UnitWave, build_unit
 from covp.accelerator.rtl.sources import UnitRtl
@@ -363,16 +362,7 @@ class Accelerator(AcceleratorBackend):
 
     def against_rtl(self) -> Self:
         """Return the same unit as its RTL, each of whose jobs is compared with the model."""
-        other = copy.copy(self)
-        given = self.values.get(RTL.name, NO_RTL)
-        chosen = OWN_RTL if given == NO_RTL else given
-        other.values = {
-            **self.values,
-            RTL.name: chosen,
-            RTL_MODE.name: "fast",
-            RTL_CHECK.name: True,
-        }
-        return other
+        return with_rtl(self, rtl_mode="fast", rtl_check=True)
 
     def _numbers(self, values: Mapping[str, Any]) -> JobValues:
         return JobValues(**{number.name: values[number.name] for number in self.job.numbers})

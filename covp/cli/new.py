@@ -60,6 +60,12 @@ def _bus_option(kind: str, buses: Sequence[Bus], default: str) -> Callable[[_F],
 
 _register_bus = _bus_option("registers", REGISTER_BUSES, "apb")
 _memory_bus = _bus_option("memory", MEMORY_BUSES, "obi")
+_new_folder = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Folder to make; by default NAME.",
+)
 
 
 @click.group()
@@ -69,12 +75,7 @@ def new() -> None:
 
 @new.command()
 @click.argument("name")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Folder to make; by default NAME.",
-)
+@_new_folder
 @click.option(
     "--rtl", is_flag=True, help="Write it in Verilog, too; `-a NAME.py:rtl=yes` runs that."
 )
@@ -120,12 +121,7 @@ def _accelerator_folder(
 
 @new.command()
 @click.argument("name")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Folder to make; by default NAME.",
-)
+@_new_folder
 def instruction(name: str, output: Path | None) -> None:
     """Write a custom instruction NAME of a RISC-V core: model, kernels, Verilog, a test."""
     target, words = _accelerator_folder(name, output, "dot4")

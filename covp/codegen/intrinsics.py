@@ -6,9 +6,6 @@ Instructions are data: `covp.hardware.intrinsics` says how others are declared.
 from __future__ import annotations
 
 from covp.hardware.intrinsics import DotProduct, register
-from covp.hardware.intrinsics import dot_products as dot_products  # their old place
-from covp.hardware.intrinsics import find_dot_product as find_dot_product
-from covp.hardware.intrinsics import unregister as unregister
 
 _WIDENED = """\
 #include <arm_acle.h>

@@ -131,7 +131,7 @@ def load_operator_file(path: str | Path, also: Callable[[], object] = lambda: No
     if before == (_OPERATORS, also()):
         raise UsageError(
             f"{path} registers nothing new: call register_operator, or register "
-            "of covp.codegen.intrinsics or covp.graph.onnx.converters"
+            "of covp.hardware.intrinsics or covp.graph.onnx.converters"
         )
 
 

@@ -1,4 +1,4 @@
-/* What the functions of custom instructions share with the core that calls them. */
+/* What the functions of custom instructions, and units in simulation, share with the core. */
 #ifndef COVP_INSTRUCTION_STATE_H
 #define COVP_INSTRUCTION_STATE_H
 
@@ -10,5 +10,11 @@ typedef struct CfuState {
     int64_t late;      /* cycles that the call takes beyond those that the instruction states */
     void *unit;        /* the one behind the functions, where it is more than words */
 } CfuState;
+
+/* A cycle of the port of a unit that is simulated beside a core. */
+typedef struct CfuCycle {
+    uint32_t reset, valid, number, a, b, takes; /* of the core */
+    uint32_t ready, answers, answer;            /* of the unit */
+} CfuCycle;
 
 #endif

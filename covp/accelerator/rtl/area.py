@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from covp.accelerator.backend import AcceleratorBackend
-from covp.accelerator.rtl.choice import NO_RTL, OWN_RTL, RTL, chosen_rtl
+from covp.accelerator.rtl.choice import RTL, chosen_rtl, with_rtl
 from covp.accelerator.rtl.library import Parameters, verilog_value
 from covp.accelerator.rtl.sources import UnitRtl, top_of
 from covp.base import cache
@@ -30,10 +30,7 @@ def unit_gates(accelerator: AcceleratorBackend) -> Gates:
         ToolchainError: Yosys is missing or rejects the sources.
     """
     declared: UnitRtl | None = getattr(accelerator, "rtl", None)
-    given = accelerator.values.get(RTL.name, NO_RTL)
-    accelerator = accelerator.with_name(accelerator.name)
-    accelerator.values = {**accelerator.values, RTL.name: OWN_RTL if given == NO_RTL else given}
-    chosen = chosen_rtl(accelerator, declared)
+    chosen = chosen_rtl(with_rtl(accelerator), declared)
     if chosen is None or RTL not in accelerator.parameters:
         raise UsageError(f"accelerator {accelerator.name} has no RTL: rtl=FILE.v")
     rtl, folder, parameters = chosen

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from covp.accelerator.parameters import Parameter
+from covp.accelerator.parameters import Parameter, Value
 from covp.accelerator.rtl.library import Parameters
 from covp.accelerator.rtl.sources import UnitRtl
 from covp.errors import UsageError, near_misses
@@ -15,6 +16,7 @@ from covp.errors import UsageError, near_misses
 if TYPE_CHECKING:
     from covp.accelerator.backend import AcceleratorBackend
 
+_B = TypeVar("_B", bound="AcceleratorBackend")
 NO_RTL, OWN_RTL = "no", "yes"
 
 
@@ -29,6 +31,21 @@ RTL = Parameter(
     "rtl", NO_RTL, "its Verilog in the place of its model: a file, or yes for that of its class",
     choices=(NO_RTL, OWN_RTL), other=_verilog_file,
 )  # fmt: skip
+
+
+def with_rtl(accelerator: _B, **values: Value) -> _B:
+    """Return the same accelerator as its Verilog: the chosen one, else that of its class.
+
+    Args:
+        accelerator: it stays as it is.
+        values: of other parameters.
+    """
+    other = copy.copy(accelerator)
+    given = accelerator.values.get(RTL.name, NO_RTL)
+    other.values = {
+        **accelerator.values, RTL.name: OWN_RTL if given == NO_RTL else given, **values
+    }  # fmt: skip
+    return other
 
 
 def chosen_rtl(

@@ -10,7 +10,12 @@ from unicorn.unicorn_py3.unicorn import Uc
 
 from covp.chip.cores import Core
 from covp.device.machine.counter import Counter
-from covp.device.machine.instruction_code import CustomUnit, make_custom_unit
+from covp.device.machine.instruction_code import (
+    CustomUnit,
+    find_unit,
+    make_custom_unit,
+    raise_error,
+)
 from covp.device.machine.register_file import find_registers
 from covp.errors import AcceleratorError, DeviceError
 from covp.hardware.bus import Memory
@@ -142,10 +147,7 @@ class CustomInstructions:
 
     def raise_error(self) -> None:
         """Raise AcceleratorError if a call of an instruction went wrong."""
-        for name, unit in self._units.items():
-            error = unit.code.error()
-            if error:
-                raise AcceleratorError(f"unit {name}: {error}")
+        raise_error(self._units)
 
     def save_state(self) -> CustomState:
         """Return the units' state and the patched addresses; memory has the patches."""
@@ -177,10 +179,7 @@ class CustomInstructions:
             self._counter.set_custom_uses(number, state.uses.get(number, 0))
 
     def _unit(self, name: str) -> CustomUnit:
-        if name not in self._units:
-            there = ", ".join(self._units) or "none"
-            raise DeviceError(f"no unit {name!r} of custom instructions; there are: {there}")
-        return self._units[name]
+        return find_unit(self._units, name)
 
     def _find(self, bits: int) -> tuple[CustomUnit, CustomInstruction] | None:
         return self._by_match.get(bits & _MASK)

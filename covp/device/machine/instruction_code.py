@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from covp.compilers.host_compiler import compile_for_host
 from covp.compilers.toolchain import SourceText
+from covp.errors import AcceleratorError, DeviceError
 from covp.hardware.custom_instruction import (
     STATE_HEADER,
     CfuState,
@@ -136,3 +137,19 @@ def make_custom_unit(
     made = NativeCode(name, instructions) if code is None else code()
     made.reset()
     return CustomUnit(tuple(instructions), made)
+
+
+def find_unit(units: Mapping[str, CustomUnit], name: str) -> CustomUnit:
+    """Return the unit of a name. Raises DeviceError: there is none."""
+    if name not in units:
+        there = ", ".join(units) or "none"
+        raise DeviceError(f"no unit {name!r} of custom instructions; there are: {there}")
+    return units[name]
+
+
+def raise_error(units: Mapping[str, CustomUnit]) -> None:
+    """Raise AcceleratorError if a call of an instruction of these units went wrong."""
+    for name, unit in units.items():
+        error = unit.code.error()
+        if error:
+            raise AcceleratorError(f"unit {name}: {error}")

@@ -46,14 +46,7 @@ def library_of(core: Core, wave: str = "") -> Path:
         *sources.contents(),
         *([] if rtl.bus in BUSES else [Path(rtl.bus).read_bytes()]),
         *(option.replace(str(sources.root), "").replace(str(_HARNESS), "") for option in options),
-        *(
-            *flags,
-            *format_.flags,
-            verilator.version,
-            sys.platform,
-            platform.machine(),
-            *LIBRARY.compile,
-        ),
+        *(*flags, verilator.version, sys.platform, platform.machine(), *LIBRARY.compile),
     )
     file = f"{core.name}-{key}{LIBRARY.suffix}"
     found = cache.find("rtl", file)

@@ -15,7 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.chip.platform_file import Platform
-from covp.device.machine.instruction_code import CustomUnit, make_custom_unit
+from covp.device.machine.instruction_code import (
+    CustomUnit,
+    find_unit,
+    make_custom_unit,
+    raise_error,
+)
 from covp.device.rtl.cores import RtlCore
 from covp.device.rtl.model import RtlEvent, RtlModel
 from covp.errors import AcceleratorError, CovpError, DeviceError, DeviceFault
@@ -304,10 +309,7 @@ class RtlInstructions:
 
     def raise_error(self) -> None:
         """Raise AcceleratorError if something went wrong in a unit."""
-        for name, unit in self._units.items():
-            error = unit.code.error()
-            if error:
-                raise AcceleratorError(f"unit {name}: {error}")
+        raise_error(self._units)
 
     def save_state(self) -> dict[str, bytes]:
         """Return the state of each unit."""
@@ -324,7 +326,4 @@ class RtlInstructions:
             self._units[name].code.load_state(words)
 
     def _unit(self, name: str) -> CustomUnit:
-        if name not in self._units:
-            there = ", ".join(self._units) or "none"
-            raise DeviceError(f"no unit {name!r} of custom instructions; there are: {there}")
-        return self._units[name]
+        return find_unit(self._units, name)

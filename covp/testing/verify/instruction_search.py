@@ -168,8 +168,8 @@ def search_instructions(backend: CoreUnit, spec: str, examples: int, seed: int) 
     try:
         search()
     except WrongResult:
-        difference, sequence = smallest[-1]
-        return difference, _test(spec, sequence)
+        shortest = _shortest(witness, smallest[-1][1])
+        return witness.difference(shortest), _test(spec, shortest)
     except Flaky:
         difference, sequence = smallest[0]
         return f"{difference}; not always: a reset leaves state", _test(spec, sequence)
@@ -194,6 +194,16 @@ def _instructions(backend: CoreUnit) -> st.SearchStrategy[list[Executed]]:
         # often the number of a register of the unit
         some += [_sequences(own) for own in by_number.values() if len(own) > 1]
     return st.one_of(some)
+
+
+def _shortest(witness: _Witness, sequence: Sequence[Executed]) -> list[Executed]:
+    """Return a sequence that differs without those of its instructions that do not matter."""
+    left = list(sequence)
+    for one in reversed(sequence):
+        without = [other for other in left if other is not one]
+        if witness.difference(without):
+            left = without
+    return left
 
 
 def _sequences(some: list[st.SearchStrategy[Executed]]) -> st.SearchStrategy[list[Executed]]:

@@ -15,12 +15,6 @@
 constexpr uint32_t NUMBERS = 1024;           // of instructions: funct7 and funct3
 constexpr uint64_t LONGEST_ANSWER = 100'000;  // cycles
 
-// A cycle of the port; covp/device/rtl/harness/cfu.h has the same.
-struct CfuCycle {
-    uint32_t reset, valid, number, a, b, takes;  // of the core
-    uint32_t ready, answers, answer;             // of the unit
-};
-
 namespace {
 
 class Unit {

@@ -20,7 +20,8 @@ public:
     }
 
     void sample() {
-        next.check(memory, "AHB: the transfer", m_htrans & 2, m_hready, {m_haddr, m_hwrite, m_hsize});
+        next.check(memory, "AHB: the transfer", m_htrans & 2, m_hready,
+                   [this] { return std::array<uint64_t, 3>{m_haddr, m_hwrite, m_hsize}; });
         if (m_hresp) next.forget();  // an error ends what follows (3.6.1)
         if (busy && left) {
             left--;

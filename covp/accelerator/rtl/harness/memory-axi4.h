@@ -40,12 +40,17 @@ public:
     }
 
     void sample() {
-        uint8_t bytes[MEMORY_BYTES];
-        get(m_wdata, bytes);
-        read_address.check(memory, "AXI4: AR", m_arvalid, m_arready, {m_araddr, m_arlen, m_arsize, m_arburst, m_arid});
-        write_address.check(memory, "AXI4: AW", m_awvalid, m_awready,
-                            {m_awaddr, m_awlen, m_awsize, m_awburst, m_awid});
-        write_data.check(memory, "AXI4: W", m_wvalid, m_wready, {m_wstrb, m_wlast, hash(bytes, m_wstrb & ALL_BYTES)});
+        read_address.check(memory, "AXI4: AR", m_arvalid, m_arready, [this] {
+            return std::array<uint64_t, 5>{m_araddr, m_arlen, m_arsize, m_arburst, m_arid};
+        });
+        write_address.check(memory, "AXI4: AW", m_awvalid, m_awready, [this] {
+            return std::array<uint64_t, 5>{m_awaddr, m_awlen, m_awsize, m_awburst, m_awid};
+        });
+        write_data.check(memory, "AXI4: W", m_wvalid, m_wready, [this] {
+            uint8_t bytes[MEMORY_BYTES];
+            get(m_wdata, bytes);
+            return std::array<uint64_t, 3>{m_wstrb, m_wlast, hash(bytes, m_wstrb & ALL_BYTES)};
+        });
         if (m_bvalid && m_bready) answers.pop_front();
         if (m_rvalid && m_rready) {
             reads.front().ready = design.now + 1 + design.pause();

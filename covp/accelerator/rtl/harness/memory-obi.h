@@ -23,10 +23,12 @@ public:
 
     void sample() {
         if (m_rvalid && m_rready) answers.pop_front();
-        uint8_t stored[WORD];
-        get(m_wdata, stored);
-        request.check(memory, "OBI: a request", m_req, m_gnt,
-                      {m_addr, m_we, m_we ? m_be & ALL_BYTES : 0, m_we ? hash(stored, m_be & ALL_BYTES) : 0});
+        request.check(memory, "OBI: a request", m_req, m_gnt, [this] {
+            uint8_t stored[WORD];
+            get(m_wdata, stored);
+            uint64_t bytes = m_we ? m_be & ALL_BYTES : 0;
+            return std::array<uint64_t, 4>{m_addr, m_we, bytes, hash(stored, bytes)};
+        });
         if (!m_req || !m_gnt) return;
         Answer answer{{}, design.now + design.latency + design.pause(), false};
         uint32_t word = m_addr & ~(WORD - 1);

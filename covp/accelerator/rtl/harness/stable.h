@@ -23,11 +23,17 @@ public:
 
     void forget() { waits = false; }
 
-    // At the end of a cycle.
-    void check(Memory &memory, const char *what, bool valid, bool ready, const Offer &now) {
+    // At the end of a cycle. `offer` is only called where something waits.
+    template <typename Get>
+    void check(Memory &memory, const char *what, bool valid, bool ready, Get offer) {
         if (waits && !valid) memory.fail("%s is withdrawn before it is accepted (%s)", what, section);
-        if (waits && valid && now != before) memory.fail("%s changes before it is accepted (%s)", what, section);
+        bool begins = !waits;
+        bool waited = waits && valid;
         waits = valid && !ready;
+        if (!waits && !waited) return;
+        Offer now = offer();
+        if (!begins && valid && now != before)
+            memory.fail("%s changes before it is accepted (%s)", what, section);
         before = now;
     }
 

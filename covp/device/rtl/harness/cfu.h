@@ -15,12 +15,6 @@ struct Instruction {
     uint64_t uses;
 };
 
-// A cycle of the port; covp/accelerator/rtl/harness/instructions.cpp has the same.
-struct CfuCycle {
-    uint32_t reset, valid, number, a, b, takes;  // of the core
-    uint32_t ready, answers, answer;             // of the unit
-};
-
 // A unit in simulation.
 struct CfuUnit {
     void *unit;
