@@ -375,9 +375,9 @@ def concepts() -> int:
 
 
 BARS = (
-    Bar("lines of Python in covp/", 117_152, 108_000, lines, 131_060),
-    Bar("modules", 820, 600, modules, 755),
-    Bar("packages, at any depth", 56, 40, all_packages, 59),
+    Bar("lines of Python in covp/", 117_152, 108_000, lines, 132_510),
+    Bar("modules", 820, 600, modules, 761),
+    Bar("packages, at any depth", 56, 40, all_packages, 60),
     Bar("packages directly in covp/", 14, 18, packages),
     Bar("floors of the rooms' imports", 10, 12, floors),
     Bar("modules in the longest chain of imports", 56, 35, chain, 54),

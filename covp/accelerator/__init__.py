@@ -15,6 +15,8 @@ from covp.accelerator.declared import TECHNOLOGY, TIMING, WAIT, Accelerator
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.accelerator.rtl.sources import UnitRtl
+from covp.accelerator.tiled.accelerator import TiledAccelerator
+from covp.accelerator.tiled.nest import Tile
 from covp.chip.energy.units import UnitArea, UnitEnergy
 from covp.hardware.custom_instruction import CustomInstruction
 from covp.hardware.job import Job, number, real, result, table, tensor
@@ -38,6 +40,8 @@ __all__ = [
     "RegisterImage",
     "Requantize",
     "TensorSlice",
+    "Tile",
+    "TiledAccelerator",
     "Traffic",
     "UnitArea",
     "UnitEnergy",

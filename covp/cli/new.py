@@ -129,6 +129,16 @@ def instruction(name: str, output: Path | None) -> None:
     echo(f"{target} written; now: cd {target} && covp run kws -p riscv32 -a {name}.py")
 
 
+@new.command()
+@click.argument("name")
+@_new_folder
+def array(name: str, output: Path | None) -> None:
+    """Write an array NAME with a scratchpad: the time of a tile, a test."""
+    target, words = _accelerator_folder(name, output, "mac16")
+    write_template([_TEMPLATES / "array"], target, words)
+    echo(f"{target} written; now: cd {target} && covp run kws -p riscv32 -a {name}.py")
+
+
 def _write_verilog(unit: str | Path, folder: Path, registers: str, memory: str) -> list[Path]:
     backend = find_backend(str(unit))
     if not isinstance(backend, Accelerator):

@@ -25,6 +25,7 @@ from covp.graph.ops.matmul import BatchMatMul, matmul_factor
 from covp.graph.ops.softmax import exponentials
 from covp.graph.quantization import activation_range
 from covp.graph.typed_convolution import (
+    CONVOLUTIONS,
     Convolution,
     FloatConv2D,
     QuantizedConv2D,
@@ -288,7 +289,7 @@ def _softmax(op: Op) -> QuantizedSoftmax:
 
 
 _RESOLVERS: dict[tuple[str, str], Callable[[Op], TypedLayer]] = {
-    **{(k, "int8"): _convolution for k in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")},
+    **{(k, "int8"): _convolution for k in CONVOLUTIONS},
     **{(k, "int8"): _elementwise for k in ("ADD", "SUB", "MUL")},
     **{(k, "int8"): _pool for k in ("AVERAGE_POOL_2D", "MAX_POOL_2D")},
     ("BATCH_MATMUL", "int8"): resolve_matmul,

@@ -23,6 +23,9 @@ from covp.graph.quantization import (
     quantize_multiplier,
 )
 
+CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+"""Kinds of operators that accelerators get as convolutions."""
+
 
 @dataclass(frozen=True, eq=False)
 class Convolution:

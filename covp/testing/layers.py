@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from covp.errors import UsageError
 from covp.graph.attributes import Activation
+from covp.graph.typed_convolution import CONVOLUTIONS
 from covp.testing import quantizations, tensors
 from covp.testing.case import DTYPES, build_cases
 from covp.testing.cases import ConcatenationCase, ElementwiseCase, MatMulCase, PoolCase, SoftmaxCase
@@ -32,7 +33,6 @@ from covp.testing.operators import (
 
 S = st.SearchStrategy
 
-CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 ELEMENTWISE = ("ADD", "SUB", "MUL")
 POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 

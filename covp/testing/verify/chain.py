@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.graph.graph import Graph, Op, Quantization, Tensor
+from covp.graph.typed_convolution import CONVOLUTIONS
 from covp.testing import (
     ConvCase,
     ElementwiseCase,
@@ -278,7 +279,7 @@ def connect(op: Op, position: int, source: Tensor) -> None:
         op.output.quantization = source.quantization
         if op.kind == "PAD":  # with the real 0
             op.attributes = replace(op.attributes, value=float(source.zero_point))
-    elif op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+    elif op.kind in CONVOLUTIONS:
         ratio = np.float32(source.scale / own.scale)
         for tensor in (op.output, op.inputs[2] if len(op.inputs) > 2 else None):
             if tensor is not None and tensor.quantization is not None:

@@ -1,0 +1,1 @@
+"""A systolic array with a scratchpad that takes commands."""

@@ -1,0 +1,1 @@
+"""Units with memories of their own that take commands: a layer becomes tiles."""

@@ -1,0 +1,177 @@
+"""The systolic array: layers in tiles are the reference's bits, and its cycles SCALE-Sim's."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from covp.accel_backends.systolic.backend import Systolic
+from covp.accelerator import Tile
+from covp.accelerator.partition import partition
+from covp.accelerator.tiled.commands import COMPUTE, LOAD, STORE
+from covp.errors import AcceleratorError, UsageError
+from covp.evaluation import evaluate
+from covp.graph.models import load_model
+from covp.graph.passes import run_passes
+from covp.graph.pattern import Match
+from covp.hardware.job import JobValues
+from covp.testing.layers import STRATEGIES
+from covp.testing.verify import check
+
+SCALE_SIM = Path(__file__).parents[3] / "benchmarks" / "scale_sim.csv"
+FLOWS = {"ws": "weights", "os": "outputs", "is": "inputs"}
+UNITS = [
+    "systolic",
+    "systolic:rows=4,columns=2,scratchpad=1024,accumulators=256",
+    "systolic:scratchpad=512,accumulators=512,buffers=1,banks=0,dma_axes=1,dataflow=inputs",
+    "systolic:stationary=outputs,tile_depth=5,tile_channels=3,tile_pixels=7,banks=2",
+    "systolic:stationary=inputs,dma_axes=4,shared_port=false,queue=1,preload=false",
+    "systolic:stationary=weights,accumulators=65536,contention=0.5,wait=sleep,dataflow=outputs",
+]
+
+
+def matches(model: str) -> list[Match]:
+    unit, graph = Systolic(), run_passes(load_model(model))
+    found = partition(graph, [unit])
+    return [one.match for one in found.placements if one.match is not None]
+
+
+def job_of(unit: Systolic, match: Match) -> Any:
+    given = unit.registers(unit.layer(match))
+    return JobValues(
+        **{part.name: given[part.name] for part in unit.job.image if part.name in given}
+    )
+
+
+def run_layer(unit: str, kind: str, data: st.DataObject) -> None:
+    case = replace(data.draw(STRATEGIES[kind](kind)), dtype="int8")
+    try:
+        check(unit, case)
+    except UsageError as error:
+        assert "does not accept" in str(error)  # too large for the smallest memories
+        hypothesis.reject()
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("kind", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"])
+@hypothesis.given(data=st.data())
+@hypothesis.settings(max_examples=8)
+def test_layers_in_tiles_are_the_reference(unit: str, kind: str, data: st.DataObject) -> None:
+    run_layer(unit, kind, data)
+
+
+def test_the_cycles_of_a_block_are_those_of_scale_sim() -> None:
+    """It counts from 0: a layer of n cycles ends in cycle n - 1."""
+    with SCALE_SIM.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 132
+    for row in rows:
+        flow = FLOWS[row["dataflow"]]
+        unit = Systolic(
+            {"rows": row["rows"], "columns": row["columns"], "dataflow": flow, "preload": "no"}
+        )
+        tile = Tile(int(row["pixels"]), int(row["channels"]), int(row["depth"]), 1)
+        assert unit.cycles(tile) == int(row["cycles"]) + 1, row
+
+
+@pytest.mark.parametrize("model", ["kws", "toycar"])
+def test_an_estimate_is_the_time_of_the_job_that_runs(model: str) -> None:
+    result = evaluate(model, "riscv32", ("systolic",))
+    assert result.matches_reference
+    unit = Systolic()
+    estimated = [unit.estimate(match) for match in matches(model)]
+    ran = [entry.offload for entry in result.profile.layers if entry.offload]
+    assert len(ran) == len(estimated)
+    for offload, cycles in zip(ran, estimated, strict=True):
+        assert cycles is not None
+        assert offload.startup + max(offload.compute, offload.memory) == cycles
+
+
+def test_tiles_are_as_small_as_wanted() -> None:
+    unit = Systolic({"tile_channels": "16", "tile_depth": "16"})
+    first = matches("toycar")[0]
+    stream = unit.stream(job_of(unit, first))
+    opcodes = stream.commands["opcode"]
+    assert (opcodes == COMPUTE).sum() == 640 // 16 * 128 // 16
+    assert (opcodes == STORE).sum() == 128 // 16
+    assert (stream.commands["elements"][opcodes == COMPUTE] == 256).all()
+    weights = (opcodes == LOAD) & (stream.commands["operand"] == 1)
+    assert stream.commands["elements"][weights].sum() == 640 * 128  # each is loaded once
+
+
+@pytest.mark.parametrize("stationary", ["weights", "outputs", "inputs"])
+def test_what_is_stationary_is_moved_once(stationary: str) -> None:
+    unit = Systolic(
+        {"stationary": stationary, "scratchpad": "2048", "accumulators": "65536", "banks": "0"}
+    )
+    for match in matches("resnet")[1:4]:
+        stream, nest = unit.stream(job_of(unit, match)), unit.layer(match).nest
+        assert not isinstance(nest, str)
+        if stationary == "weights":
+            assert stream.moved(1) == match.op.input(1).size
+        if stationary == "outputs":
+            begun = stream.commands[stream.commands["opcode"] == COMPUTE]
+            places = [int(c["access"][2]["first"]) for c in begun if c["operand"] == 0]
+            assert len(places) == (stream.commands["opcode"] == STORE).sum() or len(places) > 0
+        assert stream.moved(2) == match.op.output.size
+
+
+def test_more_memory_and_buffers_never_cost_much() -> None:
+    for match in matches("resnet")[:4]:
+        small = Systolic({"scratchpad": "4096", "accumulators": "4096"}).estimate(match)
+        large = Systolic({"scratchpad": "1048576", "accumulators": "1048576"}).estimate(match)
+        single = Systolic({"buffers": "1"}).estimate(match)
+        double = Systolic().estimate(match)
+        assert small is not None and large is not None and single is not None
+        assert double is not None and large <= small and double <= single
+
+
+def test_a_layer_without_room_is_not_accepted() -> None:
+    unit = Systolic({"scratchpad": "64", "accumulators": "64"})
+    found = partition(run_passes(load_model("resnet")), [unit])
+    reasons = [str(one.reason) for one in found.reasons("systolic")]
+    assert any("tiles for 64 B of scratchpad" in reason for reason in reasons), reasons
+
+
+class TooFast(Systolic):
+    """An array that claims more than its multipliers can do."""
+
+    name = "too_fast"
+
+    def cycles(self, tile: Tile) -> int:
+        return 1
+
+
+class NoCount(Systolic):
+    """An array whose cycles are no number."""
+
+    name = "no_count"
+
+    def cycles(self, tile: Tile) -> int:
+        return "many"  # type: ignore[return-value]
+
+
+def test_more_work_than_possible_is_an_error_with_the_number() -> None:
+    match = matches("toycar")[0]
+    with pytest.raises(AcceleratorError, match=r"cycles\(\) gave 1 for .* 256 multipliers"):
+        TooFast().estimate(match)
+    with pytest.raises(AcceleratorError, match="cycles\\(\\) gave 'many', not a count"):
+        NoCount().estimate(match)
+
+
+def test_a_result_that_is_not_stored_is_rejected() -> None:
+    unit, match = Systolic(), matches("toycar")[0]
+    job = job_of(unit, match)
+    stores = unit.stream(job).commands
+    last = int(stores[stores["opcode"] == STORE][-1]["word"])
+    job.COMMANDS = job.COMMANDS[:last]
+    job.INPUT = np.zeros(job.INPUT_ELEMENTS, np.int8)
+    with pytest.raises(Exception, match="no command stores element"):
+        unit.compute(job)
