@@ -15,11 +15,12 @@ class Systolic(TiledAccelerator):
         load + passes + rows + columns - 2
 
     cycles: as many to load it as the array has rows (none for the output, whose sums start at 0),
-    one for each step of the loop that passes by, and the way through the array. These are
-    SCALE-Sim's cycles (Samajdar et al., ISPASS 2020), by which blocks follow each other when the
-    last one has left the array. With ``preload`` the next block is loaded while one is used and
-    follows it at once, as in Gemmini (Genc et al., DAC 2021): the way through the array is left
-    once a tile. A synthetic model, not a measurement.
+    one for each step of the loop that passes by, and the way through the array. These are the
+    cycles of SCALE-Sim 3.0.0 (Samajdar et al., ISPASS 2020), by which blocks follow each other when
+    the last one has left the array; of the output the sums are read out at once. With ``preload``
+    the next block is loaded while one is used and follows it at once, as in Gemmini (Genc et al.,
+    DAC 2021): the way through the array is left once a tile. Verilog of such arrays takes one cycle
+    more a tile, in which the last sum is stored. A synthetic model, not a measurement.
     """
 
     name = "systolic"
@@ -52,7 +53,7 @@ class Systolic(TiledAccelerator):
         blocks = -(-down // rows) * -(-across // columns) * tile.groups
         through = rows + columns - 2
         if self.values["preload"]:
-            return load + blocks * max(passes, load) + through
+            return load + (blocks - 1) * max(passes, load) + passes + through
         return blocks * (load + passes + through)
 
     def _size(self, parameter: str) -> int:
