@@ -71,7 +71,7 @@ def _tensor_bytes(
 def _with_less(cost: PartCost, job: JobRecord, nbytes: int) -> PartCost:
     moved = max(job.traffic.nbytes, 1)
     memory = job.timing.memory * max(0, moved - nbytes) / moved
-    busy = job.timing.startup + max(job.timing.compute, memory)
+    busy = job.timing.startup + max(job.timing.compute, memory) + job.timing.gaps
     return PartCost(cost.before, busy, cost.inside, cost.after)
 
 

@@ -144,7 +144,7 @@ def _total_rows(result: Evaluation) -> list[Row]:
 def _print_jobs(result: Evaluation) -> None:
     for name, jobs in result.profile.jobs.items():
         own = [e.offload for e in result.profile.layers if e.offload and e.layer.target == name]
-        busy = sum(o.startup + max(o.compute, o.memory) for o in own)
+        busy = sum(o.busy for o in own)
         text = f"jobs and was busy for about {busy:,} cycles" if own else "instructions"
         echo(f"{name} received {jobs:,} {text}{_share(result, name)}")
 
@@ -171,25 +171,29 @@ def _print_simulation(result: Evaluation) -> None:
 
 def _print_offload(result: Evaluation) -> None:
     """Print where the cycles of the offloaded layers go."""
+    entries = [(e, e.offload) for e in result.profile.layers if e.offload is not None]
+    if not entries:
+        return
+    gaps = ["gaps"] * any(offload.gaps for _, offload in entries)
     rows = [
         [
             str(entry.layer.index),
             operator_label(entry.layer.op, entry.layer.name),
             entry.layer.target,
-            entry.offload.jobs,
-            entry.offload.setup,
-            entry.offload.compute,
-            entry.offload.memory,
-            entry.offload.waiting,
-            entry.offload.rest,
+            offload.jobs,
+            offload.setup,
+            offload.compute,
+            offload.memory,
+            *[offload.gaps] * len(gaps),
+            offload.waiting,
+            offload.rest,
             entry.cycles,
         ]
-        for entry in result.profile.layers
-        if entry.offload is not None
+        for entry, offload in entries
     ]
-    if not rows:
-        return
-    columns = ["jobs", "set-up", "compute", "memory", "waiting", "core", "total"]
+    columns = ["jobs", "set-up", "compute", "memory", *gaps, "waiting", "core", "total"]
     title = "offloaded layers in estimated cycles: the driver's set-up, the unit's compute and "
-    title += "memory (they overlap), the core's waiting, what stays on the core"
+    title += "memory (they overlap), "
+    title += "gaps in which one waits for the other, " * bool(gaps)
+    title += "the core's waiting, what stays on the core"
     print_table(Table(title, [*texts("layer", "operator", "on"), *numbers(*columns)], rows))

@@ -66,7 +66,7 @@ def _too_fast(unit: AcceleratorInstance, entry: LayerProfile) -> str:
         return ""
     macs = entry.offloaded_macs if entry.work.macs is None else entry.work.macs
     most, bound = most_macs(unit.backend)
-    cycles = entry.offload.startup + max(entry.offload.compute, entry.offload.memory)
+    cycles = entry.offload.busy
     if macs <= most * max(cycles, 1):
         return ""
     return (

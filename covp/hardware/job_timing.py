@@ -37,16 +37,18 @@ class JobTiming:
         compute: if the memory were infinitely fast.
         memory: of the memory port, waiting for other masters included.
         startup: from the start bit to the first operation.
+        gaps: in which computing and port wait for one another, so that neither hides them.
     """
 
     compute: int
     memory: int
     startup: int = 0
+    gaps: int = 0
 
     @property
     def cycles(self) -> int:
         """Cycles from the write of the start bit until BUSY is cleared."""
-        total: int = self.startup + larger(self.compute, self.memory)
+        total: int = self.startup + larger(self.compute, self.memory) + self.gaps
         return total
 
 

@@ -115,7 +115,7 @@ def _vela(run: Run, cost: Costed) -> Cells:
         ("Peak%", _percent(live, run.memory.arena_bytes)),
         ("Op Cycles", cost.cycles),
         ("Network%", _percent(cost.cycles, run.cycles)),
-        ("NPU", offload.startup + max(offload.compute, offload.memory) if offload else None),
+        ("NPU", offload.busy if offload else None),
         ("SRAM AC", access.get("ram")),
         ("DRAM AC", None),
         ("OnFlash AC", access.get("flash")),

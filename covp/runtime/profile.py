@@ -71,6 +71,7 @@ class Offload:
         startup, compute, memory: of the unit, summed over the jobs; the last two overlap.
         waiting: cycles in which the core is stalled.
         rest: core cycles after the last job: the part that stays on the core.
+        gaps: of the unit, in which computing and memory wait for one another.
     """
 
     jobs: int
@@ -80,6 +81,12 @@ class Offload:
     memory: int
     waiting: int
     rest: int
+    gaps: int = 0
+
+    @property
+    def busy(self) -> int:
+        """Cycles of the unit in its jobs, each as if it were alone."""
+        return self.startup + max(self.compute, self.memory) + self.gaps
 
     @staticmethod
     def of(records: Sequence[JobRecord], cycles: int) -> Offload:
@@ -94,6 +101,7 @@ class Offload:
             memory=sum(record.timing.memory for record in records),
             waiting=sum(record.waited for record in records),
             rest=max(0, cycles - ends[-1]),
+            gaps=sum(record.timing.gaps for record in records),
         )
 
 

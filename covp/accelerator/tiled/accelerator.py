@@ -78,7 +78,6 @@ TILING = (
     Parameter("issue_cycles", 1, "cycles from one command to the next", 0, 1 << 16),
     Parameter("transfer_cycles", 4, "cycles of a load or store before its first byte", 0, 1 << 16),
     Parameter("dma_axes", 2, "axes that one load or store walks through", 1, 6),
-    Parameter("shared_port", True, "loads and stores take turns at the memory port"),
 )  # fmt: skip
 """Parameters of tiled accelerators beside those of the memory port."""
 _PORT = tuple(replace(p, timing=False) for p in TIMING[1:])  # they decide how layers are cut
@@ -182,19 +181,16 @@ class TiledAccelerator(Accelerator):
     def timing(self, job: Any, nbytes: int) -> JobTiming:
         """Return the time of a job: from the first command to the end of the last engine.
 
-        The busier one of array and port has all of it, the other one its own cycles.
-
         Args:
             job: its numbers, and COMMANDS as an array.
             nbytes: not looked at: the commands say what is moved.
         """
         time = self.engine_time(job)
         registers = int(self._port().cycles(4 * len(self.job.image)))
-        total, port = registers + time.total, registers + time.port
+        port = registers + time.port
         startup = rounded_up(self._of("startup_cycles") * self._real("clock_ratio"))
-        if time.array >= port:
-            return JobTiming(total, min(port, total), startup)
-        return JobTiming(time.array, total, startup)
+        gaps = registers + time.total - max(time.array, port)
+        return JobTiming(time.array, port, startup, gaps)
 
     def engine_time(self, job: Any) -> EngineTime:
         """Return how long the commands of a job take, and each engine.
@@ -202,7 +198,7 @@ class TiledAccelerator(Accelerator):
         Args:
             job: its numbers, and COMMANDS as an array.
         """
-        queue = Queue(self._of("queue"), self._of("issue_cycles"), bool(self.values["shared_port"]))
+        queue = Queue(self._of("queue"), self._of("issue_cycles"))
         return time_commands(self.stream(job), self._tile_cycles, self._port(), queue, job.CHANNELS)
 
     def _port(self) -> Port:

@@ -32,7 +32,7 @@ struct command {
 struct unit {
     uint64_t elements[3];                  /* of each operand in memory */
     uint32_t memory[3], bytes[3], banks[3]; /* of each operand: its memory, that one's size */
-    uint32_t depth, issue_cycles, shares_port, reserved;
+    uint32_t depth, issue_cycles;
 };
 
 struct layout {
@@ -364,13 +364,13 @@ static uint64_t when_fetched(struct schedule *all)
         ++all->oldest;
     }
     uint64_t at = all->fetcher > all->retired ? all->fetcher : all->retired;
-    return all->unit->shares_port && next->fetch && all->port > at ? all->port : at;
+    return next->fetch && all->port > at ? all->port : at;
 }
 
 static void fetch(struct schedule *all, uint64_t at)
 {
     struct command *next = &all->commands[all->issued++];
-    if (all->unit->shares_port && next->fetch)
+    if (next->fetch)
         all->port = at + next->fetch;
     all->fetcher = next->start = at + next->fetch + all->unit->issue_cycles;
     if (next->engine == NONE)
@@ -394,7 +394,7 @@ static uint64_t when_started(struct schedule *all, int engine)
         at = all->engine_free[engine];
     if (bank > at)
         at = bank;
-    return uses_port(one) && all->unit->shares_port && all->port > at ? all->port : at;
+    return uses_port(one) && all->port > at ? all->port : at;
 }
 
 static void start(struct schedule *all, int engine, uint64_t at)
@@ -403,7 +403,7 @@ static void start(struct schedule *all, int engine, uint64_t at)
     one->start = at;
     one->end = at + one->cycles;
     all->engine_free[engine] = one->end;
-    if (uses_port(one) && all->unit->shares_port)
+    if (uses_port(one))
         all->port = one->end;
     occupy(all->unit, &all->banks, one);
     find_head(all, (uint32_t)engine, all->head[engine] + 1);

@@ -77,8 +77,6 @@ class _Unit(ctypes.Structure):
         ("banks", ctypes.c_uint32 * 3),
         ("depth", ctypes.c_uint32),
         ("issue_cycles", ctypes.c_uint32),
-        ("shares_port", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
     )
 
 
@@ -115,12 +113,10 @@ class Queue:
     Attributes:
         depth: commands under way, in all engines; the next one enters when the oldest is over.
         issue_cycles: from one command to the next.
-        shares_port: loads and stores use one port of the bus, not one each.
     """
 
     depth: int = 16
     issue_cycles: int = 1
-    shares_port: bool = True
 
 
 def encode_layout(operand: int, memory: Sequence[int], local: Sequence[int]) -> list[int]:
@@ -245,7 +241,6 @@ class Stream:
         """
         self.commands["cycles"], self.commands["fetch"] = cycles, fetch
         self._unit.depth, self._unit.issue_cycles = queue.depth, queue.issue_cycles
-        self._unit.shares_port = queue.shares_port
         return int(
             _library().covp_schedule(
                 _pointer(self.commands),

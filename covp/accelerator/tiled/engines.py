@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from covp.accelerator.tiled.commands import ARRAY, COMPUTE, FILL, NONE, STORER, Queue, Stream
+from covp.accelerator.tiled.commands import (
+    ARRAY,
+    COMPUTE,
+    FILL,
+    LOAD,
+    NONE,
+    STORE,
+    STORER,
+    Queue,
+    Stream,
+)
 from covp.accelerator.tiled.nest import Tile
 from covp.accelerator.tiled.tile_program import ALIGNMENT
 
@@ -79,9 +89,9 @@ def time_commands(
     )
     fetch = port.cycles(4 * stream.lengths())
     total = stream.schedule(cycles, fetch, queue)
-    is_array = commands["engine"] == ARRAY
-    busy = int(cycles[~is_array].sum() + fetch.sum())
-    return EngineTime(total, int(cycles[is_array].sum()), busy)
+    computing = int(cycles[commands["engine"] == ARRAY].sum())
+    moves = (commands["opcode"] == LOAD) | (commands["opcode"] == STORE)
+    return EngineTime(total, computing, int(cycles[moves].sum() + fetch.sum()))
 
 
 def stored_channels(stream: Stream, channels: int) -> NDArray[np.int64]:

@@ -175,7 +175,7 @@ def step_through_time(stream: Stream, queue: Queue, memories: Sequence[Memory]) 
                 banks = banks_of(command, memories)
                 if any(bank_free.get(bank, 0) > now for bank in banks):
                     continue
-                moves = command["opcode"] in (LOAD, STORE) and queue.shares_port
+                moves = command["opcode"] in (LOAD, STORE)
                 if moves and port > now:
                     continue
                 start[n], end[n] = now, now + int(command["cycles"])
@@ -191,7 +191,7 @@ def step_through_time(stream: Stream, queue: Queue, memories: Sequence[Memory]) 
             if is_real and place >= 0 and any(end.get(m, now + 1) > now for m in real[: place + 1]):
                 continue
             fetch = int(command["fetch"])
-            if queue.shares_port and fetch:
+            if fetch:
                 if port > now:
                     continue
                 port = now + fetch
@@ -213,9 +213,7 @@ def test_a_schedule_is_what_stepping_through_time_gives(
     stream.commands = stream.commands[:count]
     numbers = st.lists(st.integers(0, 12), min_size=count, max_size=count)
     cycles, fetch = np.array(data.draw(numbers)), np.array(data.draw(numbers)) // 2
-    queue = Queue(
-        data.draw(st.integers(1, 6)), data.draw(st.integers(0, 2)), data.draw(st.booleans())
-    )
+    queue = Queue(data.draw(st.integers(1, 6)), data.draw(st.integers(0, 2)))
     total = stream.schedule(cycles, fetch, queue)
     memories = list(dict.fromkeys(one.memories.values()))
     wanted = step_through_time(stream, queue, memories)
