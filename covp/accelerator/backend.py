@@ -166,6 +166,10 @@ class AcceleratorBackend(ABC):
         """
         return DRIVER_CYCLES
 
+    def schedule(self, match: Match) -> str:
+        """Return how a match is cut and ordered, in a few words for reports; "": nothing to say."""
+        return ""
+
     def requantizes(self, match: Match) -> Sequence[Requantize]:
         """Return the steps of `lower` in which the core requantizes; their cycles are simulated."""
         return ()

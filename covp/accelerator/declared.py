@@ -60,7 +60,7 @@ from covp.graph.pattern import Match, Pattern, op
 from covp.graph.typed import named_values, typed
 from covp.hardware.declared_unit import DeclaredUnit
 from covp.hardware.job import Job, JobValues, Operand
-from covp.hardware.job_timing import JobTiming, Traffic, UnitTiming
+from covp.hardware.job_timing import JobSteps, JobTiming, Traffic, UnitTiming
 
 _LARGEST = {
     "macs_per_cycle": (1, 1 << 20, "multiply-accumulates a cycle"),
@@ -204,6 +204,10 @@ class Accelerator(AcceleratorBackend):
             nbytes: moved through the memory port.
         """
         return self.unit_timing().job(self.macs(job), nbytes)
+
+    def steps(self, job: Any) -> JobSteps | None:
+        """Return what the unit's engines do in a job, for timelines; None: it is one engine."""
+        return None
 
     def unit_timing(self) -> UnitTiming:
         """Return the default timing model with this instance's parameters, where it has them."""

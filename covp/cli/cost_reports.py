@@ -230,6 +230,8 @@ def print_explanation(result: Evaluation) -> None:
         if len(layer.operators) > 1:
             place = f"{join_names(layer.operators)}: {layer.target}"
         echo(f"  {place}{_cycles(layer, spent.get(layer.name))}")
+        if layer.schedule and layer.target != "cpu":
+            echo(f"      in {layer.schedule}")
         for line in _alternatives(result, layer.operators):
             echo(f"      or {line}")
         for entry in rejected.get(layer.name, []):

@@ -8,6 +8,7 @@ from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.partition import Partition
 from covp.accelerator.placement import Placement
 from covp.base.c_names import c_name
+from covp.base.plugins import call_hook
 from covp.chip.platform_file import Platform
 from covp.codegen.aliases import first_names
 from covp.codegen.arena import ArenaPlan
@@ -197,7 +198,7 @@ def _describe(
         target=layer.target,
         macs=sum(macs[op.name] for op in placement.ops),
         function=layer.function,
-        schedule=layer.schedule,
+        schedule=layer.schedule or _schedule_of(placement),
         arguments=tuple(memory.offset(argument) for argument in layer.arguments.values()),
         outputs=tuple(memory.describe(tensor) for tensor in layer.op.outputs),
         operators=placement.names,
@@ -207,6 +208,17 @@ def _describe(
         parts=tuple(_part_of(part, layer, roots) for part in layer.parts),
         strip_of=layer.op.whole.name if isinstance(layer.op, Strip) and layer.op.whole else "",
     )
+
+
+def _schedule_of(placement: Placement) -> str:
+    if placement.backend is None or placement.match is None:
+        return ""
+    backend = placement.backend
+    where = f"accelerator {backend.name}"
+    found: object = call_hook(where, "schedule", backend.schedule, placement.match)
+    if not isinstance(found, str):
+        raise AcceleratorError(f"{where}: schedule() gave {found!r:.80}, not a text")
+    return found
 
 
 def _part_of(part: PartCode, layer: LayerCode, roots: Mapping[int, str]) -> LayerPart:

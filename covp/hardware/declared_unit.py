@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from covp.errors import AcceleratorError, DeviceFault
 from covp.hardware.job import Job, JobValues, Operand
-from covp.hardware.job_timing import JobTiming, Traffic
+from covp.hardware.job_timing import JobSteps, JobTiming, Traffic
 from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobRecord, JobUnit
 
 
@@ -41,6 +41,10 @@ class Behaviour(Protocol):
 
     def timing(self, job: JobValues, nbytes: int) -> JobTiming:
         """Return the time of a job with these numbers that moves ``nbytes``."""
+        ...
+
+    def steps(self, job: JobValues) -> JobSteps | None:
+        """Return what the engines do in a job; None: they are not told apart."""
         ...
 
 
@@ -93,7 +97,8 @@ class DeclaredUnit(JobUnit):
         self._count(places[:-1], traffic, declared_traffic)
         timing = self._behaviour.timing(values, traffic.nbytes)
         macs = self._behaviour.macs(values) or None
-        return AcceptedJob(timing, places[-1][1], computed, numbers, traffic, macs)
+        steps = self._behaviour.steps(values)
+        return AcceptedJob(timing, places[-1][1], computed, numbers, traffic, macs, steps=steps)
 
     def retime(self, job: JobRecord) -> JobTiming:
         """Recompute a job's cycles."""

@@ -15,6 +15,7 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 # Parameters may be arrays, an entry for each of many designs (`covp.exploration.retiming.retime`).
 
@@ -50,6 +51,25 @@ class JobTiming:
         """Cycles from the write of the start bit until BUSY is cleared."""
         total: int = self.startup + larger(self.compute, self.memory) + self.gaps
         return total
+
+
+@dataclass(frozen=True)
+class JobSteps:
+    """What the engines of a unit do in a job, one after the other, for timelines.
+
+    Attributes:
+        engines: their names.
+        names: of kinds of steps.
+        engine, name: of each step, a position in these.
+        start, end: cycles from the start of the job.
+    """
+
+    engines: tuple[str, ...]
+    names: tuple[str, ...]
+    engine: NDArray[np.int64]
+    name: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from covp.errors import AcceleratorError
 from covp.hardware.clock import Event
-from covp.hardware.job_timing import NO_TRAFFIC, JobTiming, Traffic
+from covp.hardware.job_timing import NO_TRAFFIC, JobSteps, JobTiming, Traffic
 from covp.hardware.peripheral import Peripheral
 
 ERRORS = {
@@ -61,6 +61,7 @@ class AcceptedJob:
         traffic: the bytes that it moves.
         macs: its multiply-accumulates; None where the model does not say.
         further: what it stores elsewhere, (address, bytes).
+        steps: of its engines; None: they are not told apart.
     """
 
     timing: JobTiming
@@ -70,6 +71,7 @@ class AcceptedJob:
     traffic: Traffic = NO_TRAFFIC
     macs: int | None = None
     further: tuple[tuple[int, NDArray[Any]], ...] = ()
+    steps: JobSteps | None = None
 
     @property
     def span(self) -> tuple[int, int]:
@@ -87,7 +89,7 @@ class JobRecord:
             the same where it ended while the core was in another phase.
         timing: how long it took.
         waited: cycles of it in which the core was stalled.
-        numbers, traffic, macs: see `AcceptedJob`.
+        numbers, traffic, macs, steps: see `AcceptedJob`.
         stored: bytes of its result.
     """
 
@@ -100,6 +102,7 @@ class JobRecord:
     traffic: Traffic = NO_TRAFFIC
     macs: int | None = None
     stored: int = 0
+    steps: JobSteps | None = field(default=None, compare=False)
 
 
 def rejected_jobs(peripherals: Mapping[str, tuple[int, Peripheral]]) -> str:
@@ -224,6 +227,7 @@ class JobUnit(Peripheral):
                     job.traffic,
                     job.macs,
                     stored,
+                    job.steps,
                 )
             )
             if self.on_end is not None:

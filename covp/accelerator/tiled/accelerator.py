@@ -22,7 +22,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,19 @@ from numpy.typing import NDArray
 from covp.accelerator.declared import TECHNOLOGY, TIMING, WAIT, Accelerator
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
-from covp.accelerator.tiled.commands import MOST_BANKS, OPERANDS, Memory, Queue, Stream
+from covp.accelerator.tiled.commands import (
+    ENGINES,
+    MOST_BANKS,
+    NAMES,
+    NONE,
+    OPERANDS,
+    Memory,
+    Queue,
+    Stream,
+)
 from covp.accelerator.tiled.engines import EngineTime, Port, stored_channels, time_commands
 from covp.accelerator.tiled.nest import LoopNest, Tile, loop_nest
-from covp.accelerator.tiled.tile_program import Tiling, make_commands
+from covp.accelerator.tiled.tile_program import Tiling, describe_tiling, make_commands
 from covp.accelerator.tiled.tiling import ORDERS, Rules, best_tiling
 from covp.errors import AcceleratorError, ModelError
 from covp.graph.graph import Op
@@ -42,10 +51,17 @@ from covp.graph.typed import named_values, typed
 from covp.graph.typed_convolution import CONVOLUTIONS
 from covp.hardware.arithmetic import requantize
 from covp.hardware.job import Job, JobValues, number, result, table, tensor
-from covp.hardware.job_timing import JobTiming, Traffic, rounded_up
+from covp.hardware.job_timing import JobSteps, JobTiming, Traffic, rounded_up
 from covp.hardware.job_unit import JobError
 
 _WHOLE = 1 << 24
+
+
+class TilePlan(NamedTuple):
+    """How a layer is done: its tiles, and the words of its commands."""
+
+    tiling: Tiling
+    words: NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -192,6 +208,21 @@ class TiledAccelerator(Accelerator):
         gaps = registers + time.total - max(time.array, port)
         return JobTiming(time.array, port, startup, gaps)
 
+    def steps(self, job: Any) -> JobSteps:
+        """Return when each engine executes which command."""
+        time = self.timing(job, 0)
+        commands = self.stream(job).commands
+        commands = commands[commands["engine"] != NONE]
+        first = time.startup + int(self._port().cycles(4 * len(self.job.image)))
+        return JobSteps(
+            ENGINES,
+            NAMES,
+            commands["engine"].astype(np.int64),
+            commands["opcode"].astype(np.int64),
+            commands["start"].astype(np.int64) + first,
+            commands["end"].astype(np.int64) + first,
+        )
+
     def engine_time(self, job: Any) -> EngineTime:
         """Return how long the commands of a job take, and each engine.
 
@@ -265,15 +296,14 @@ class TiledAccelerator(Accelerator):
             yield Limit("loops", layer.nest, one_of=("a sum of products",))
             return
         memories = ", ".join(f"{memory.nbytes} B of {memory.name}" for memory in self._memory_set())
-        tiles = "too small or too many" if self._commands(layer) is None else "known"
+        tiles = "too small or too many" if self._find_plan(layer) is None else "known"
         yield Limit(f"tiles for {memories}", tiles, one_of=("known",))
 
     def registers(self, layer: TiledLayer) -> Mapping[str, Any]:
         """Return the layer's numbers, and the commands of its tiles."""
         known = named_values(layer.typed)
-        commands = self._commands(layer)
-        if commands is None:
-            commands = np.zeros(0, np.uint32)
+        plan = self._find_plan(layer)
+        commands = np.zeros(0, np.uint32) if plan is None else plan.words
         own = {
             "INPUT_ELEMENTS": layer.op.input(0).size,
             "WEIGHT_ELEMENTS": layer.op.input(1).size,
@@ -293,20 +323,28 @@ class TiledAccelerator(Accelerator):
             return None
         if isinstance(layer.nest, str) or not all(limit.holds for limit in self.types(match)):
             return None
-        if self._commands(layer) is None:
+        if self._find_plan(layer) is None:
             return None
         given = self.registers(layer)
         job = JobValues(**{number.name: given[number.name] for number in self.job.numbers})
         job.COMMANDS = given["COMMANDS"]
         return self.timing(job, 0).cycles
 
-    def _commands(self, layer: TiledLayer) -> NDArray[np.uint32] | None:
-        """Return the words of a layer's commands; None: no tiling fits."""
-        assert isinstance(layer.nest, LoopNest)
-        return _find_commands(_Planner(self), layer.nest, layer.typed.out_channels)
+    def schedule(self, match: Match) -> str:
+        """Return the tiles of a layer."""
+        layer = self.layer(match)
+        plan = self._find_plan(layer)
+        if plan is None or isinstance(layer.nest, str):
+            return ""
+        nbytes = 4 * len(plan.words)
+        return f"{describe_tiling(layer.nest, plan.tiling)}; commands of {nbytes:,} B"
 
-    def plan(self, nest: LoopNest, channels: int) -> NDArray[np.uint32] | None:
-        """Return the words of the commands of a layer; None: no tiling fits.
+    def _find_plan(self, layer: TiledLayer) -> TilePlan | None:
+        assert isinstance(layer.nest, LoopNest)
+        return _find_plan(_Planner(self), layer.nest, layer.typed.out_channels)
+
+    def plan(self, nest: LoopNest, channels: int) -> TilePlan | None:
+        """Return the tiles and commands of a layer; None: none fit the memories.
 
         Args:
             nest: of the layer.
@@ -328,7 +366,7 @@ class TiledAccelerator(Accelerator):
             return self.timing(job, 0).cycles
 
         best = best_tiling(nest, self._rules(), self._tile_cycles, measure)
-        return None if best is None else words[best]
+        return None if best is None else TilePlan(best, words[best])
 
     def _rules(self) -> Rules:
         stationary = str(self.values["stationary"])
@@ -366,5 +404,5 @@ class _Planner:
 
 
 @lru_cache(maxsize=512)
-def _find_commands(planner: _Planner, nest: LoopNest, channels: int) -> NDArray[np.uint32] | None:
+def _find_plan(planner: _Planner, nest: LoopNest, channels: int) -> TilePlan | None:
     return planner.unit.plan(nest, channels)

@@ -34,11 +34,9 @@ from covp.hardware.job_unit import JobError
 
 OPERANDS = ("INPUT", "WEIGHTS", "OUTPUT")
 LAYOUT, LOOPS, LOAD, FILL, COMPUTE, STORE = range(1, 7)
-NAMES = {
-    LAYOUT: "LAYOUT", LOOPS: "LOOPS", LOAD: "LOAD", FILL: "FILL", COMPUTE: "COMPUTE",
-    STORE: "STORE",
-}  # fmt: skip
+NAMES = ("", "LAYOUT", "LOOPS", "LOAD", "FILL", "COMPUTE", "STORE")
 LOADER, ARRAY, STORER, NONE = range(4)
+ENGINES = ("load", "array", "store")
 LONGEST = 0xFFFF
 """Largest extent of an axis or a loop."""
 MOST_BANKS = 64

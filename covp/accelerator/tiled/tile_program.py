@@ -21,6 +21,7 @@ from covp.accelerator.tiled.commands import (
     encode_transfer,
 )
 from covp.accelerator.tiled.nest import Axis, LoopNest
+from covp.base.plural import pluralize
 
 ALIGNMENT = 16
 """Bytes to whose multiples tiles are placed in a unit's memories."""
@@ -43,6 +44,21 @@ class Tiling:
     extents: tuple[int, ...]
     order: tuple[int, ...]
     slots: tuple[int, int, int]
+
+
+def describe_tiling(nest: LoopNest, tiling: Tiling) -> str:
+    """Return the tiles of a layer and what stays in the unit: "9 tiles of 64 pixels, ..."."""
+    trips = [-(-e // t) for e, t in zip(nest.extents, tiling.extents, strict=True)]
+    sizes = [
+        f"{math.prod(tiling.extents[n] for n in loops)} {role}"
+        for role, loops in nest.roles.items()
+        if loops
+    ]
+    moving = [n for n in tiling.order if trips[n] > 1]
+    stays = {"pixels": "weights stay", "depth": "sums stay", "channels": "the input stays"}
+    innermost = [role for role, loops in nest.roles.items() if moving and moving[-1] in loops]
+    what = "".join(f", {stays[role]}" for role in innermost if role in stays)
+    return f"{pluralize(math.prod(trips), 'tile')} of {', '.join(sizes) or 'one product'}{what}"
 
 
 def slot_bytes(nest: LoopNest, operand: int, extents: Sequence[int]) -> int:

@@ -32,6 +32,8 @@ def tracks_of(log: TimelineLog, inside: Sequence[CycleWindow]) -> list[Track]:
     for unit in _names(job.unit for job in log.jobs):
         jobs = [job for job in log.jobs if job.unit == unit]
         found.append(Track(unit, "jobs", _clip_slices(units.job_slices(jobs), inside)))
+        for engine, steps in units.engine_slices(jobs).items():
+            found.append(Track(unit, engine, _clip_slices(steps, inside)))
     busy = {job.unit for job in log.jobs}
     for master in _names(transfer.master for transfer in log.transfers):
         if master not in busy:

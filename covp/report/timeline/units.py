@@ -47,6 +47,20 @@ def job_slices(jobs: Sequence[JobSpan]) -> Iterator[Slice]:
         yield from (Slice(*part) for part in parts if part[1] < part[2])
 
 
+def engine_slices(jobs: Sequence[JobSpan]) -> dict[str, list[Slice]]:
+    """Return the steps of a unit's engines by their names; empty where they are not told apart."""
+    found: dict[str, list[Slice]] = {}
+    for begin, _, _, job in jobs:
+        steps = job.steps
+        if steps is None:
+            continue
+        columns = (steps.engine, steps.name, steps.start, steps.end)
+        for engine, name, start, end in zip(*(column.tolist() for column in columns), strict=True):
+            one = Slice(steps.names[name], begin + start, begin + end)
+            found.setdefault(steps.engines[engine], []).append(one)
+    return found
+
+
 def stall_slices(stalls: Sequence[Stall], jobs: Sequence[JobSpan]) -> list[Slice]:
     """Return slices of the core's waiting, named by the unit whose job it waited for."""
     units = {job.start + job.record.timing.cycles: job.unit for job in jobs}

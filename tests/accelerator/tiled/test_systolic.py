@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,12 @@ from covp.accelerator import Tile
 from covp.accelerator.partition import partition
 from covp.accelerator.tiled.commands import COMPUTE, LOAD, STORE
 from covp.errors import AcceleratorError, UsageError
-from covp.evaluation import evaluate
+from covp.evaluation import Wanted, build, evaluate, run
 from covp.graph.models import load_model
 from covp.graph.passes import run_passes
 from covp.graph.pattern import Match
 from covp.hardware.job import JobValues
+from covp.report.timeline import timeline_of
 from covp.testing.layers import STRATEGIES
 from covp.testing.verify import check
 
@@ -175,3 +177,27 @@ def test_a_result_that_is_not_stored_is_rejected() -> None:
     job.INPUT = np.zeros(job.INPUT_ELEMENTS, np.int8)
     with pytest.raises(Exception, match="no command stores element"):
         unit.compute(job)
+
+
+def test_a_timeline_shows_what_each_engine_does() -> None:
+    made = build("kws", "riscv32", ["systolic"])
+    result = run(made, wanted=Wanted(timeline=True))
+    timeline = timeline_of(result)
+    jobs = timeline.track("systolic", "jobs").slices
+    busy = {name: timeline.track("systolic", name).slices for name in ("load", "array", "store")}
+    offloads = [entry.offload for entry in result.profile.layers if entry.offload]
+    assert {one.name for one in busy["load"]} == {"LOAD", "FILL"}
+    assert sum(one.cycles for one in busy["array"]) == sum(each.compute for each in offloads)
+    for slices in busy.values():
+        for one, following in itertools.pairwise(slices):
+            assert one.end <= following.start
+        for one in slices:
+            assert any(job.start <= one.start and one.end <= job.end for job in jobs)
+
+
+def test_reports_say_how_layers_are_cut() -> None:
+    unit = Systolic({"tile_channels": "16", "tile_depth": "16"})
+    text = unit.schedule(matches("toycar")[0])
+    assert text.startswith("320 tiles of 16 channels, 16 depth, "), text
+    words = len(job_of(unit, matches("toycar")[0]).COMMANDS)
+    assert text.endswith(f"commands of {4 * words:,} B")
