@@ -193,7 +193,7 @@ def show_speed() -> None:
         for job in jobs:
             unit.engine_time(job)
             operands = [np.zeros(job.INPUT_ELEMENTS, np.int8), job.WEIGHTS.ravel()]
-            unit.stream(job).execute(operands, 0)
+            unit.stream(job).execute(operands, (0, 0))
         each = 1e3 * (time.perf_counter() - began) / sum(counts)
         made = build("toycar", load_platform("riscv32"), [f"systolic:{spec}"])
         sample = Sample.random(made.graph, 0)

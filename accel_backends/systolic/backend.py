@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from covp.accelerator import Parameter, Tile, TiledAccelerator
+from covp.graph.graph import Graph, copy_graph
+from covp.graph.passes.fuse_attention import expand_attention
 
 
 class Systolic(TiledAccelerator):
@@ -36,6 +38,12 @@ class Systolic(TiledAccelerator):
         Parameter("preload", True, "the next block is loaded while one is used"),
         *TiledAccelerator.parameters,
     )
+
+    def before_partitioning(self, graph: Graph) -> Graph:
+        """Attention in tiles becomes matrix products again."""
+        expanded = copy_graph(graph)
+        expand_attention(expanded)
+        return expanded
 
     def multipliers(self) -> int:
         """One for each place of the array."""

@@ -27,6 +27,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.accelerator.call import Argument
 from covp.accelerator.declared import TECHNOLOGY, TIMING, WAIT, Accelerator
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
@@ -47,7 +48,7 @@ from covp.accelerator.tiled.tiling import ORDERS, Rules, best_tiling
 from covp.errors import AcceleratorError, ModelError
 from covp.graph.graph import Op
 from covp.graph.pattern import Match
-from covp.graph.typed import named_values, typed
+from covp.graph.typed import QuantizedMatMul, named_values, typed
 from covp.graph.typed_convolution import CONVOLUTIONS
 from covp.hardware.arithmetic import requantize
 from covp.hardware.job import Job, JobValues, number, result, table, tensor
@@ -102,17 +103,17 @@ _PORT = tuple(replace(p, timing=False) for p in TIMING[1:])  # they decide how l
 class TiledAccelerator(Accelerator):
     """An array of multipliers with memories of its own. Subclasses set `name` and `cycles`.
 
-    It computes int8 convolutions, depthwise ones and fully connected layers. Three engines execute
-    the commands of a layer: one loads tiles, one multiplies them, one requantizes and stores sums.
-    Each takes its commands in order, and waits for another where they touch the same bytes of a
-    memory.
+    It computes int8 convolutions, depthwise ones, fully connected layers and products of two
+    tensors. Three engines execute the commands of a layer: one loads tiles, one multiplies them,
+    one requantizes and stores sums. Each takes its commands in order, and waits for another where
+    they touch the same bytes of a memory.
 
     Attributes:
         memories: the parameter that has the bytes of the memory of INPUT, WEIGHTS and OUTPUT (its
             sums); operands with the same parameter share a memory.
     """
 
-    operators: ClassVar[tuple[str, ...]] = CONVOLUTIONS
+    operators: ClassVar[tuple[str, ...]] = (*CONVOLUTIONS, "BATCH_MATMUL")
     memories: ClassVar[Mapping[str, str]] = {
         "INPUT": "scratchpad",
         "WEIGHTS": "scratchpad",
@@ -121,7 +122,20 @@ class TiledAccelerator(Accelerator):
     parameters: ClassVar[tuple[Parameter, ...]] = (*TILING, *_PORT, WAIT, TECHNOLOGY)
     job: ClassVar[Job] = Job(
         tensor("INPUT", "int8", lambda job: job.INPUT_ELEMENTS, "The activations."),
-        table("WEIGHTS", "int8", lambda job: job.WEIGHT_ELEMENTS, "As the model has them."),
+        tensor(
+            "SECOND",
+            "int8",
+            lambda job: job.WEIGHT_ELEMENTS,
+            "In the place of WEIGHTS, where they come at run time.",
+            optional=True,
+        ),
+        table(
+            "WEIGHTS",
+            "int8",
+            lambda job: job.WEIGHT_ELEMENTS,
+            "As the model has them.",
+            optional=True,
+        ),
         table("BIAS", "int32", lambda job: job.CHANNELS),
         table("MULTIPLIER", "int32", lambda job: job.CHANNELS),
         table("SHIFT", "int32", lambda job: job.CHANNELS, "-31 to 30, positive to the left."),
@@ -133,6 +147,7 @@ class TiledAccelerator(Accelerator):
         number("COMMAND_WORDS", 1, _WHOLE),
         number("CHANNELS", 1, 0xFFFF, "Those of a row of the result."),
         number("INPUT_ZERO_POINT", -128, 127),
+        number("WEIGHT_ZERO_POINT", -128, 127),
         number("OUTPUT_ZERO_POINT", -128, 127),
         number("LOW", -128, 127, "Lowest result."),
         number("HIGH", -128, 127, "Highest result."),
@@ -165,8 +180,11 @@ class TiledAccelerator(Accelerator):
 
     def compute(self, job: Any) -> NDArray[Any]:
         """Execute the commands; requantize all sums."""
-        stream = self.stream(job)
-        sums, stored = stream.execute((job.INPUT, job.WEIGHTS), job.INPUT_ZERO_POINT)
+        if (job.WEIGHTS is None) == (job.SECOND is None):
+            raise JobError("address", "one of WEIGHTS and SECOND is needed, and not both")
+        weights = job.WEIGHTS if job.SECOND is None else job.SECOND
+        zero_points = (job.INPUT_ZERO_POINT, job.WEIGHT_ZERO_POINT)
+        sums, stored = self.stream(job).execute((job.INPUT, weights), zero_points)
         if not stored.all():
             raise JobError("size", f"no command stores element {int(stored.argmin())} of OUTPUT")
         rows = sums.reshape(-1, job.CHANNELS) + job.BIAS
@@ -187,7 +205,7 @@ class TiledAccelerator(Accelerator):
         channels = int(stored_channels(stream, job.CHANNELS).sum())
         moved = {
             "INPUT": stream.moved(0),
-            "WEIGHTS": stream.moved(1),
+            "WEIGHTS" if getattr(job, "SECOND", None) is None else "SECOND": stream.moved(1),
             **dict.fromkeys(("BIAS", "MULTIPLIER", "SHIFT"), 4 * channels),
             "COMMANDS": 4 * job.COMMAND_WORDS,
         }
@@ -301,7 +319,7 @@ class TiledAccelerator(Accelerator):
 
     def registers(self, layer: TiledLayer) -> Mapping[str, Any]:
         """Return the layer's numbers, and the commands of its tiles."""
-        known = named_values(layer.typed)
+        known = self._values(layer.typed)
         plan = self._find_plan(layer)
         commands = np.zeros(0, np.uint32) if plan is None else plan.words
         own = {
@@ -314,6 +332,25 @@ class TiledAccelerator(Accelerator):
         }
         names = [part.name for part in self.job.image]
         return {name: own[name] if name in own else known[name] for name in names}
+
+    def _values(self, layer: Any) -> dict[str, Any]:
+        """Return the values of a layer under the names that registers have."""
+        known = named_values(layer)
+        if not isinstance(layer, QuantizedMatMul):
+            return {**known, "WEIGHT_ZERO_POINT": 0}
+        columns = np.ones(layer.out_channels, np.int32)
+        return {
+            **known,
+            "WEIGHTS": None,
+            "BIAS": 0 * columns,
+            "MULTIPLIER": layer.multiplier * columns,
+            "SHIFT": layer.shift * columns,
+        }
+
+    def tensors(self, match: Match) -> list[Argument]:
+        """Return the activations; of a product of two tensors both."""
+        first, second = match.op.input(0), match.op.input(1)
+        return [first, second if isinstance(typed(match.op), QuantizedMatMul) else 0]
 
     def estimate(self, match: Match) -> int | None:
         """Return the cycles of the layer's commands; None where it cannot be cut into tiles."""

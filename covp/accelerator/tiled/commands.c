@@ -455,8 +455,7 @@ struct execution {
     int8_t *local[3];        /* each operand's memory of the unit */
     int32_t *sums;           /* of the result, in its order */
     uint8_t *stored;         /* which of them were stored */
-    int32_t zero_point;      /* of the input */
-    int32_t reserved;
+    int32_t zero_point[2];   /* of the operands */
 };
 
 static void load(const struct execution *run, const struct layout *layout,
@@ -509,19 +508,20 @@ static void add_products(const struct execution *run, const struct loop *loop, u
                          clears && (n == 0 || loop->sums));
         return;
     }
-    uint32_t zero_point = (uint32_t)run->zero_point;
+    uint32_t of_input = (uint32_t)run->zero_point[INPUT];
+    uint32_t of_weights = (uint32_t)run->zero_point[WEIGHTS];
     if (loop->sums == 0) {
         uint32_t sum = clears ? 0 : (uint32_t)*sums;
         for (uint32_t n = 0; n < loop->extent; ++n)
-            sum += ((uint32_t)input[(uint64_t)n * loop->input] - zero_point) *
-                   (uint32_t)weights[(uint64_t)n * loop->weights];
+            sum += ((uint32_t)input[(uint64_t)n * loop->input] - of_input) *
+                   ((uint32_t)weights[(uint64_t)n * loop->weights] - of_weights);
         *sums = (int32_t)sum;
         return;
     }
     for (uint32_t n = 0; n < loop->extent; ++n) {
         int32_t *place = sums + (uint64_t)n * loop->sums;
-        uint32_t product = ((uint32_t)input[(uint64_t)n * loop->input] - zero_point) *
-                           (uint32_t)weights[(uint64_t)n * loop->weights];
+        uint32_t product = ((uint32_t)input[(uint64_t)n * loop->input] - of_input) *
+                           ((uint32_t)weights[(uint64_t)n * loop->weights] - of_weights);
         *place = (int32_t)((clears ? 0 : (uint32_t)*place) + product);
     }
 }
@@ -546,8 +546,8 @@ EXPORT void covp_execute(const uint32_t *words, uint64_t count, const struct exe
             load(run, &state.layout[one.operand], &one);
             break;
         case FILL:
-            memset(run->local[one.operand] + one.argument[0],
-                   one.operand == INPUT ? run->zero_point : 0, one.argument[1]);
+            memset(run->local[one.operand] + one.argument[0], run->zero_point[one.operand],
+                   one.argument[1]);
             break;
         case COMPUTE:
             add_products(run, state.loops, state.depth, run->local[INPUT] + one.argument[0],

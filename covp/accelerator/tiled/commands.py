@@ -84,8 +84,7 @@ class _Execution(ctypes.Structure):
         ("local", ctypes.c_void_p * 3),
         ("sums", ctypes.c_void_p),
         ("stored", ctypes.c_void_p),
-        ("zero_point", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
+        ("zero_point", ctypes.c_int32 * 2),
     )
 
 
@@ -248,13 +247,13 @@ class Stream:
         )
 
     def execute(
-        self, operands: Sequence[NDArray[np.int8]], zero_point: int
+        self, operands: Sequence[NDArray[np.int8]], zero_points: Sequence[int]
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """Execute the commands; return the sums of the result, and which of them were stored.
 
         Args:
             operands: input and weights, int8.
-            zero_point: of the input.
+            zero_points: of both, which are subtracted.
         """
         local = {
             memory: np.full(-(-memory.nbytes // 4), 0x5A5A5A5A, np.int32)
@@ -269,7 +268,7 @@ class Stream:
         for n, name in enumerate(OPERANDS):
             run.local[n] = local[self._memories[name]].ctypes.data
         run.sums, run.stored = sums.ctypes.data, stored.ctypes.data
-        run.zero_point = zero_point
+        run.zero_point[:] = zero_points
         _library().covp_execute(
             _pointer(self.words), ctypes.c_uint64(len(self.words)), ctypes.byref(run)
         )

@@ -235,9 +235,13 @@ def _in_banks(memory: Memory, slots: Mapping[int, tuple[int, int]]) -> dict[int,
 
     None: there are too few banks, or they are too small.
     """
-    bank = memory.nbytes // max(1, memory.banks) // ALIGNMENT * ALIGNMENT
-    fitting = {position: bank // size for position, (_, size) in slots.items()}
-    if memory.banks < 2 or not all(fitting.values()):
+    if memory.banks < 2:
+        return None
+    borders = [-(-n * memory.nbytes // memory.banks) for n in range(memory.banks + 1)]
+    starts = [-(-border // ALIGNMENT) * ALIGNMENT for border in borders]
+    room = min(end - start for start, end in zip(starts, borders[1:], strict=False))
+    fitting = {position: room // size for position, (_, size) in slots.items()}
+    if min(fitting.values()) < 1:
         return None
     given = {position: -(-count // fitting[position]) for position, (count, _) in slots.items()}
     left = memory.banks - sum(given.values())
@@ -247,8 +251,6 @@ def _in_banks(memory: Memory, slots: Mapping[int, tuple[int, int]]) -> dict[int,
         if left and given[position] < slots[position][0]:
             given[position] += 1
             left -= 1
-    starts = [-(-n * memory.nbytes // memory.banks) for n in range(memory.banks)]
-    starts = [-(-start // ALIGNMENT) * ALIGNMENT for start in starts]
     found, first = {}, 0
     for position, (count, size) in slots.items():
         own = starts[first : first + given[position]]

@@ -97,19 +97,26 @@ def convolutions(draw: st.DrawFn) -> Convolution:
     return Convolution(loops, tiling, memories, draw(st.integers(1, 3)))
 
 
-def sums_by_definition(one: LoopNest, image: Any, weights: Any, zero_point: int) -> Any:
+def sums_by_definition(
+    one: LoopNest, image: Any, weights: Any, zero_points: tuple[int, int]
+) -> Any:
     """Return the sums of products, one at a time, as the loops say it."""
     found = np.zeros(one.extents[:3], np.int64)
     for at in itertools.product(*map(range, one.extents)):
         place = [sum(s * i for s, i in zip(a.steps, at, strict=True)) + a.offset for a in one.input]
         if all(0 <= i < axis.extent for i, axis in zip(place, one.input, strict=True)):
-            found[at[:3]] += (int(image[tuple(place)]) - zero_point) * int(weights[at[2:]])
+            x = int(image[tuple(place)]) - zero_points[0]
+            found[at[:3]] += x * (int(weights[at[2:]]) - zero_points[1])
     return found
 
 
-@given(one=convolutions(), seed=st.integers(0, 1 << 30), zero_point=st.integers(-128, 127))
+@given(
+    one=convolutions(),
+    seed=st.integers(0, 1 << 30),
+    zero_points=st.tuples(*[st.integers(-128, 127)] * 2),
+)
 def test_tiles_of_any_size_and_order_give_the_sums(
-    one: Convolution, seed: int, zero_point: int
+    one: Convolution, seed: int, zero_points: tuple[int, int]
 ) -> None:
     random = np.random.default_rng(seed)
     operands = [
@@ -117,9 +124,9 @@ def test_tiles_of_any_size_and_order_give_the_sums(
         for axes in (one.nest.input, one.nest.weights)
     ]
     stream = one.stream()
-    sums, stored = stream.execute([array.ravel() for array in operands], zero_point)
+    sums, stored = stream.execute([array.ravel() for array in operands], zero_points)
     assert stored.all()
-    wanted = sums_by_definition(one.nest, operands[0], operands[1], zero_point)
+    wanted = sums_by_definition(one.nest, operands[0], operands[1], zero_points)
     np.testing.assert_array_equal(sums.reshape(wanted.shape), wanted)
     assert stream.products() == math.prod(one.nest.extents)
     assert stream.moved(2) == wanted.size  # each result is stored once
@@ -277,4 +284,4 @@ def test_any_words_are_executed_or_rejected(words: list[int]) -> None:
     except JobError:
         return
     if stream.products() < 1_000_000:
-        stream.execute([np.zeros(100, np.int8), np.zeros(100, np.int8)], 0)
+        stream.execute([np.zeros(100, np.int8), np.zeros(100, np.int8)], (0, 0))

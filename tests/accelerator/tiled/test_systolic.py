@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import itertools
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +40,7 @@ UNITS = [
 ]
 
 
+@functools.cache
 def matches(model: str) -> list[Match]:
     unit, graph = Systolic(), run_passes(load_model(model))
     found = partition(graph, [unit])
@@ -62,7 +64,9 @@ def run_layer(unit: str, kind: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("kind", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"])
+@pytest.mark.parametrize(
+    "kind", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "BATCH_MATMUL"]
+)
 @hypothesis.given(data=st.data())
 @hypothesis.settings(max_examples=8)
 def test_layers_in_tiles_are_the_reference(unit: str, kind: str, data: st.DataObject) -> None:
@@ -135,6 +139,14 @@ def test_more_memory_and_buffers_never_cost_much() -> None:
         assert double is not None and large <= small and double <= single
 
 
+@pytest.mark.parametrize(("nbytes", "banks"), [(200, 4), (333, 3), (1000, 7)])
+def test_banks_of_any_size_hold_tiles(nbytes: int, banks: int) -> None:
+    unit = Systolic({"scratchpad": nbytes, "accumulators": nbytes, "banks": banks})
+    for match in matches("kws")[:3]:
+        estimate = unit.estimate(match)
+        assert estimate is None or estimate > 0
+
+
 def test_a_layer_without_room_is_not_accepted() -> None:
     unit = Systolic({"scratchpad": "64", "accumulators": "64"})
     found = partition(run_passes(load_model("resnet")), [unit])
@@ -174,7 +186,7 @@ def test_a_result_that_is_not_stored_is_rejected() -> None:
     stores = unit.stream(job).commands
     last = int(stores[stores["opcode"] == STORE][-1]["word"])
     job.COMMANDS = job.COMMANDS[:last]
-    job.INPUT = np.zeros(job.INPUT_ELEMENTS, np.int8)
+    job.INPUT, job.SECOND = np.zeros(job.INPUT_ELEMENTS, np.int8), None
     with pytest.raises(Exception, match="no command stores element"):
         unit.compute(job)
 
