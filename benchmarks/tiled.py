@@ -162,6 +162,8 @@ WAYS = (
     ("buffers=1", "one tile after the other"),
     ("banks=1", "one bank"),
     ("bytes_per_cycle=16", "16 bytes a cycle"),
+    ("bytes_per_cycle=16,arrays=2", "16 bytes a cycle, two arrays"),
+    ("bytes_per_cycle=16,arrays=4", "16 bytes a cycle, four arrays"),
     ("scratchpad=4096,accumulators=4096", "4 KiB each"),
 )
 

@@ -22,6 +22,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.accelerator.tiled.commands import (
     ENGINES,
+    MOST_ARRAYS,
     MOST_BANKS,
     NAMES,
     NONE,
@@ -56,6 +58,7 @@ from covp.hardware.job_timing import JobSteps, JobTiming, Traffic, rounded_up
 from covp.hardware.job_unit import JobError
 
 _WHOLE = 1 << 24
+_LONGEST_TILE = 1 << 40
 
 
 class TilePlan(NamedTuple):
@@ -85,6 +88,7 @@ TILING = (
     Parameter("accumulators", 16384, "bytes for sums of 32 bits", 64, 1 << 24),
     Parameter("banks", 4, "banks of the scratchpad, one engine at a time in each; 0: no limit",
               0, MOST_BANKS),
+    Parameter("arrays", 1, "equal arrays, which take tiles as they are free", 1, MOST_ARRAYS),
     Parameter("buffers", 2, "tiles of an operand in the unit: 2 load one while one is used", 1, 2),
     Parameter("stationary", "any", "operand whose tile stays while others change",
               choices=("any", *ORDERS)),
@@ -164,7 +168,7 @@ class TiledAccelerator(Accelerator):
         """
 
     def multipliers(self) -> int | None:
-        """Return how many products the array computes in a cycle, at most; None: it is not said.
+        """Return how many products an array computes in a cycle, at most; None: it is not said.
 
         A tile for which `cycles` gives fewer than its products need is an error.
         """
@@ -232,10 +236,14 @@ class TiledAccelerator(Accelerator):
         commands = self.stream(job).commands
         commands = commands[commands["engine"] != NONE]
         first = time.startup + int(self._port().cycles(4 * len(self.job.image)))
+        engine = commands["engine"].astype(np.int64)
+        further = commands["array"] > 0
+        engine[further] = len(ENGINES) - 1 + commands["array"][further]
+        others = [f"array {n}" for n in range(2, self._of("arrays") + 1)]
         return JobSteps(
-            ENGINES,
+            (*ENGINES, *others),
             NAMES,
-            commands["engine"].astype(np.int64),
+            engine,
             commands["opcode"].astype(np.int64),
             commands["start"].astype(np.int64) + first,
             commands["end"].astype(np.int64) + first,
@@ -247,7 +255,7 @@ class TiledAccelerator(Accelerator):
         Args:
             job: its numbers, and COMMANDS as an array.
         """
-        queue = Queue(self._of("queue"), self._of("issue_cycles"))
+        queue = Queue(self._of("queue"), self._of("issue_cycles"), self._of("arrays"))
         return time_commands(self.stream(job), self._tile_cycles, self._port(), queue, job.CHANNELS)
 
     def _port(self) -> Port:
@@ -256,9 +264,15 @@ class TiledAccelerator(Accelerator):
 
     def hardware_size(self) -> tuple[int, float] | None:
         """Return the multipliers, and the memories in KB; None where the former are not known."""
-        multipliers = self.multipliers()
+        multipliers = self._checked_multipliers()
         total = sum(memory.nbytes for memory in self._memory_set())
-        return None if multipliers is None else (multipliers, total / 1024)
+        return None if multipliers is None else (multipliers * self._of("arrays"), total / 1024)
+
+    def _checked_multipliers(self) -> int | None:
+        found: object = self.multipliers()
+        if found is None or (isinstance(found, int | np.integer) and found >= 1):
+            return None if found is None else int(found)
+        raise AcceleratorError(f"{self.name}: multipliers() gave {found!r:.80}, not a count")
 
     def _tile_cycles(self, tile: Tile) -> int:
         """Return the cycles of the core for a tile.
@@ -266,10 +280,11 @@ class TiledAccelerator(Accelerator):
         Raises:
             AcceleratorError: they are no count, or too few for the multipliers.
         """
-        cycles: object = self.cycles(tile)
-        if not isinstance(cycles, int | float | np.integer) or not cycles >= 0:
+        cycles: Any = self.cycles(tile)
+        is_number = isinstance(cycles, Real) and not isinstance(cycles, bool | np.bool_)
+        if not is_number or not 0 <= cycles <= _LONGEST_TILE:
             raise AcceleratorError(f"{self.name}: cycles() gave {cycles!r:.80}, not a count")
-        multipliers = self.multipliers()
+        multipliers = self._checked_multipliers()
         if multipliers is not None and cycles * multipliers < tile.products:
             raise AcceleratorError(
                 f"{self.name}: cycles() gave {cycles} for {tile}, whose {tile.products} products "
@@ -297,6 +312,11 @@ class TiledAccelerator(Accelerator):
         return list(dict.fromkeys(self._memories().values()))
 
     def _of(self, parameter: str) -> int:
+        if parameter not in self.values:
+            raise AcceleratorError(
+                f"{self.name}: it needs a parameter {parameter!r}: one that `memories` names, or "
+                "of TiledAccelerator.parameters"
+            )
         return int(self.values[parameter])
 
     def _real(self, parameter: str) -> float:
@@ -409,7 +429,8 @@ class TiledAccelerator(Accelerator):
         stationary = str(self.values["stationary"])
         return Rules(
             self._memories(),
-            self._of("buffers"),
+            self._of("buffers") + self._of("arrays") - 1,
+            self._of("arrays"),
             "" if stationary == "any" else stationary,
             {role: self._of(f"tile_{role}") for role in ("pixels", "channels", "depth")},
             self._port(),

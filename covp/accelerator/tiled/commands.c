@@ -17,13 +17,14 @@ enum problem { FINE, SIZE, ADDRESS, RANGE };
 #define AXES 6
 #define DEEPEST 10
 #define BANKS 64
+#define ARRAYS 64
 
 struct access {
     uint32_t memory, first, end, is_write;
 };
 
 struct command {
-    uint32_t opcode, engine, operand, shape, word, fetch;
+    uint32_t opcode, engine, operand, shape, word, fetch, array, reserved;
     uint64_t elements, rows;
     struct access access[3];
     uint64_t cycles, start, end;
@@ -32,7 +33,7 @@ struct command {
 struct unit {
     uint64_t elements[3];                  /* of each operand in memory */
     uint32_t memory[3], bytes[3], banks[3]; /* of each operand: its memory, that one's size */
-    uint32_t depth, issue_cycles;
+    uint32_t depth, issue_cycles, arrays, reserved;
 };
 
 struct layout {
@@ -262,8 +263,9 @@ static int conflicts(const struct command *one, const struct command *other)
     return 0;
 }
 
+/* From when on a bank is free: of loads, and of what arrays and stores read, which is broadcast. */
 struct banks {
-    uint64_t free[3][BANKS];
+    uint64_t loaded[3][BANKS], read[3][BANKS];
 };
 
 /* The banks that an access occupies, first and one past the last; none where they do not count. */
@@ -287,9 +289,13 @@ static uint64_t when_free(const struct unit *unit, const struct banks *banks,
     uint64_t latest = 0;
     for (int i = 0; i < 3; ++i) {
         uint32_t bank, end;
-        for (span(unit, &one->access[i], &bank, &end); bank < end; ++bank)
-            if (banks->free[one->access[i].memory][bank] > latest)
-                latest = banks->free[one->access[i].memory][bank];
+        for (span(unit, &one->access[i], &bank, &end); bank < end; ++bank) {
+            uint32_t memory = one->access[i].memory;
+            uint64_t other = one->engine == LOADER ? banks->read[memory][bank]
+                                                   : banks->loaded[memory][bank];
+            if (other > latest)
+                latest = other;
+        }
     }
     return latest;
 }
@@ -298,8 +304,12 @@ static void occupy(const struct unit *unit, struct banks *banks, const struct co
 {
     for (int i = 0; i < 3; ++i) {
         uint32_t bank, end;
-        for (span(unit, &one->access[i], &bank, &end); bank < end; ++bank)
-            banks->free[one->access[i].memory][bank] = one->end;
+        for (span(unit, &one->access[i], &bank, &end); bank < end; ++bank) {
+            uint64_t *free = one->engine == LOADER ? banks->loaded[one->access[i].memory]
+                                                   : banks->read[one->access[i].memory];
+            if (one->end > free[bank])
+                free[bank] = one->end;
+        }
     }
 }
 
@@ -334,6 +344,7 @@ struct schedule {
     const struct unit *unit;
     struct banks banks;
     uint64_t head[3], ready[3], engine_free[3]; /* of each engine: its next command */
+    uint64_t array_free[ARRAYS];                /* of the arrays each: engine_free is the first */
     uint64_t issued, oldest, waiting, retired;  /* the queue */
     uint64_t fetcher, port;                     /* from when on they are free */
 };
@@ -397,12 +408,29 @@ static uint64_t when_started(struct schedule *all, int engine)
     return uses_port(one) && all->port > at ? all->port : at;
 }
 
+/* The array that is free first takes a command; the next one goes to whichever is free then. */
+static uint32_t occupy_array(struct schedule *all, uint64_t end)
+{
+    uint32_t first = 0;
+    for (uint32_t n = 1; n < all->unit->arrays; ++n)
+        if (all->array_free[n] < all->array_free[first])
+            first = n;
+    all->array_free[first] = end;
+    all->engine_free[ARRAY] = end;
+    for (uint32_t n = 0; n < all->unit->arrays; ++n)
+        if (all->array_free[n] < all->engine_free[ARRAY])
+            all->engine_free[ARRAY] = all->array_free[n];
+    return first;
+}
+
 static void start(struct schedule *all, int engine, uint64_t at)
 {
     struct command *one = &all->commands[all->head[engine]];
     one->start = at;
     one->end = at + one->cycles;
     all->engine_free[engine] = one->end;
+    if (engine == ARRAY)
+        one->array = occupy_array(all, one->end);
     if (uses_port(one))
         all->port = one->end;
     occupy(all->unit, &all->banks, one);
@@ -411,7 +439,8 @@ static void start(struct schedule *all, int engine, uint64_t at)
 
 /* Set when each command starts and ends. Returns the cycles of them all.
  *
- * Commands are fetched in order, as long as the queue has room; each engine takes its own in order,
+ * Commands are fetched in order, as long as the queue has room; each engine starts its own in order
+ * (the array that is free first takes the next tile),
  * and one waits for those before it that touch the same bytes. Of all that could happen the
  * earliest does first, at the same time that of the older command: so port and banks are given out
  * in the order of time. */

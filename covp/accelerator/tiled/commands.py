@@ -39,13 +39,14 @@ LOADER, ARRAY, STORER, NONE = range(4)
 ENGINES = ("load", "array", "store")
 LONGEST = 0xFFFF
 """Largest extent of an axis or a loop."""
-MOST_BANKS = 64
+MOST_BANKS = MOST_ARRAYS = 64
 
 _PROBLEMS = (None, "size", "address", "range")
+_NUMBERS = ("opcode", "engine", "operand", "shape", "word", "fetch", "array", "reserved")
 _ACCESS = np.dtype([("memory", "u4"), ("first", "u4"), ("end", "u4"), ("is_write", "u4")])
 COMMAND = np.dtype(
     [
-        *((name, "u4") for name in ("opcode", "engine", "operand", "shape", "word", "fetch")),
+        *((name, "u4") for name in _NUMBERS),
         *((name, "u8") for name in ("elements", "rows")),
         ("access", _ACCESS, 3),
         *((name, "u8") for name in ("cycles", "start", "end")),
@@ -63,6 +64,7 @@ Attributes:
     access: up to three ranges of bytes in memories of the unit.
     fetch: cycles until its words are in the unit; `schedule` reads them.
     cycles: that its engine needs; `schedule` reads them.
+    array: that computed it, from 0.
     start, end: when its engine executes it, in cycles from the start of the job.
 """
 
@@ -75,6 +77,8 @@ class _Unit(ctypes.Structure):
         ("banks", ctypes.c_uint32 * 3),
         ("depth", ctypes.c_uint32),
         ("issue_cycles", ctypes.c_uint32),
+        ("arrays", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
     )
 
 
@@ -102,6 +106,10 @@ class Memory:
     nbytes: int
     banks: int = 1
 
+    def __post_init__(self) -> None:
+        if not (self.nbytes > 0 and 0 <= self.banks <= MOST_BANKS):
+            raise ValueError(f"{self.name} of {self.nbytes} bytes in {self.banks} banks")
+
 
 @dataclass(frozen=True)
 class Queue:
@@ -110,10 +118,16 @@ class Queue:
     Attributes:
         depth: commands under way, in all engines; the next one enters when the oldest is over.
         issue_cycles: from one command to the next.
+        arrays: equal ones, of which the first that is free takes the next tile.
     """
 
     depth: int = 16
     issue_cycles: int = 1
+    arrays: int = 1
+
+    def __post_init__(self) -> None:
+        if not (self.depth > 0 and self.issue_cycles >= 0 and 1 <= self.arrays <= MOST_ARRAYS):
+            raise ValueError(f"a queue of {self.depth} commands for {self.arrays} arrays")
 
 
 def encode_layout(operand: int, memory: Sequence[int], local: Sequence[int]) -> list[int]:
@@ -238,6 +252,7 @@ class Stream:
         """
         self.commands["cycles"], self.commands["fetch"] = cycles, fetch
         self._unit.depth, self._unit.issue_cycles = queue.depth, queue.issue_cycles
+        self._unit.arrays = queue.arrays
         return int(
             _library().covp_schedule(
                 _pointer(self.commands),

@@ -52,7 +52,7 @@ class EngineTime:
 
     Attributes:
         total: from the first one's fetch to the end of the last one.
-        array: in which the array computes.
+        array: in which an array computes, as the mean of all arrays.
         port: in which the port loads, stores or fetches commands.
     """
 
@@ -91,7 +91,8 @@ def time_commands(
     total = stream.schedule(cycles, fetch, queue)
     computing = int(cycles[commands["engine"] == ARRAY].sum())
     moves = (commands["opcode"] == LOAD) | (commands["opcode"] == STORE)
-    return EngineTime(total, computing, int(cycles[moves].sum() + fetch.sum()))
+    each = -(-computing // queue.arrays)
+    return EngineTime(total, each, int(cycles[moves].sum() + fetch.sum()))
 
 
 def stored_channels(stream: Stream, channels: int) -> NDArray[np.int64]:

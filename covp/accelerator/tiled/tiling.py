@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.tiled.commands import LONGEST, OPERANDS, Memory
 from covp.accelerator.tiled.engines import Port
-from covp.accelerator.tiled.nest import LoopNest, Tile
+from covp.accelerator.tiled.nest import Axis, LoopNest, Tile
 from covp.accelerator.tiled.tile_program import (
     ALIGNMENT,
     ELEMENT_BYTES,
@@ -33,10 +33,13 @@ ORDERS = {
 }
 """The loops over tiles, from the outermost, by the operand whose tile stays the longest."""
 _SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_COMMAND_BYTES = 17  # as a mean of those in the layers of MLPerf Tiny
 _MOST_CANDIDATES = 60_000
-_MOST_TILES = 20_000
-_FINALISTS = 16
-_FINALISTS_OF_ORDER = 3
+_MOST_COMMANDS = 60_000
+_MOST_LOOKED_AT = 100_000
+"""Commands of all finalists of a layer: what is written and scheduled."""
+_FINALISTS = 48
+_FINALISTS_OF_ORDER = 8
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,9 @@ class Rules:
 
     Attributes:
         memories: of the operands, by name.
-        buffers: tiles of an operand that the unit works on or waits for: 2 load the next one
-            meanwhile.
+        buffers: tiles of an operand that the unit works on or waits for: one more than arrays
+            loads the next one meanwhile.
+        arrays: that compute tiles at the same time.
         stationary: a key of `ORDERS`; "": any.
         most: the largest tile by role, such as {"depth": 16}.
         port: to the memory.
@@ -55,6 +59,7 @@ class Rules:
 
     memories: Mapping[str, Memory]
     buffers: int
+    arrays: int
     stationary: str
     most: Mapping[str, int]
     port: Port
@@ -78,15 +83,15 @@ def best_tiling(
     extents = _candidates(nest, rules.most)
     if not len(extents):
         return None
-    computing = _by_tile(nest, extents, cycles)
+    tried = _Tried(nest, rules, extents, _by_tile(nest, extents, cycles))
     found: list[tuple[float, int, Tiling]] = []
     for order in _orders(nest, rules.stationary):
-        found += _ranked(nest, rules, extents, computing, order)
+        found += _ranked(tried, order)
     found.sort(key=lambda one: one[0])
     finalists: dict[Tiling, int] = {}
-    for _, tiles, tiling in found:
-        if len(finalists) < _FINALISTS and (sum(finalists.values()) + tiles <= _MOST_TILES):
-            finalists[tiling] = tiles
+    for _, commands, tiling in found:
+        if len(finalists) < _FINALISTS and sum(finalists.values()) + commands <= _MOST_LOOKED_AT:
+            finalists[tiling] = commands
     return min(finalists, key=measure, default=None)
 
 
@@ -108,7 +113,9 @@ def _candidates(nest: LoopNest, most: Mapping[str, int]) -> NDArray[np.int64]:
         loops = list(nest.roles[role])
         if limit and loops:
             found = found[found[:, loops].prod(axis=1) <= limit]
-    return found.astype(np.int64)
+    found = found.astype(np.int64)
+    spans = [_span(axis, found) for axes in nest.operands for axis in axes]
+    return found[np.logical_and.reduce([span <= LONGEST for span in spans])] if spans else found
 
 
 def _by_tile(
@@ -138,69 +145,92 @@ def _orders(nest: LoopNest, stationary: str) -> Iterator[tuple[int, ...]]:
             yield order
 
 
-def _ranked(
-    nest: LoopNest,
-    rules: Rules,
-    extents: NDArray[np.int64],
-    computing: NDArray[np.float64],
-    order: Sequence[int],
-) -> list[tuple[float, int, Tiling]]:
-    """Return the best tilings of an order, with their cycles by the formula and their tiles."""
-    trips = -(-np.array(nest.extents, np.int64) // extents)
-    tiles = [_tile_bytes(nest, position, extents) for position in range(3)]
+def _span(axis: Axis, extents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many indices a tile reads along an axis, for each tiling."""
+    return np.asarray(1 + (extents - 1) @ np.array(axis.steps, np.int64).reshape(-1), np.int64)
+
+
+class _Tried:
+    """Tilings of a layer with what does not depend on the order of their loops.
+
+    Args:
+        nest, rules: of the layer and the unit.
+        extents: (tilings, loops).
+        computing: cycles of the array for all tiles, for each tiling.
+
+    Attributes:
+        trips: tiles along each loop.
+        tiles: bytes of a slot of each operand.
+        cycles, commands: of the transfer of a tile of each operand.
+    """
+
+    def __init__(
+        self,
+        nest: LoopNest,
+        rules: Rules,
+        extents: NDArray[np.int64],
+        computing: NDArray[np.float64],
+    ) -> None:
+        self.nest, self.rules, self.extents, self.computing = nest, rules, extents, computing
+        self.trips = -(-np.array(nest.extents, np.int64) // extents)
+        self.tiles, self.cycles, self.commands = [], [], []
+        for operand, axes in enumerate(nest.operands):
+            elements, rows, beats, commands = self._transfer(axes)
+            nbytes = elements * ELEMENT_BYTES[operand]
+            self.tiles.append(-(-nbytes // ALIGNMENT) * ALIGNMENT)
+            self.cycles.append(rows * beats + rules.port.transfer_cycles * commands)
+            self.commands.append(commands)
+
+    def _transfer(self, axes: Sequence[Axis]) -> tuple[NDArray[np.int64], ...]:
+        """Return elements, contiguous rows, cycles of a row, and commands of a tile."""
+        elements = row = commands = np.ones(len(self.extents), np.int64)
+        piece = np.zeros(len(self.extents), np.int64)
+        is_whole: NDArray[np.bool_] = np.ones(len(self.extents), np.bool_)
+        whole = np.array(self.nest.extents, np.int64)
+        for axis in reversed(axes):
+            span = _span(axis, self.extents)
+            piece = piece + ~is_whole
+            elements = elements * span
+            row = np.where(piece == 0, row * span, row)
+            commands = np.where(piece >= self.rules.dma_axes, commands * span, commands)
+            moves = [n for n, step in enumerate(axis.steps) if step]
+            is_cut = (self.extents[:, moves] < whole[moves]).any(axis=1)
+            padded = not axis.is_whole(self.nest.extents, self.nest.extents)
+            is_whole = np.asarray(~is_cut & (not padded), np.bool_)
+        return elements, elements // row, self.rules.port.cycles(row), commands
+
+
+def _ranked(tried: _Tried, order: Sequence[int]) -> list[tuple[float, int, Tiling]]:
+    """Return the best tilings of an order: cycles by the formula, commands, tiling."""
+    nest, rules, trips = tried.nest, tried.rules, tried.trips
     distinct = [trips[:, sorted(used)].prod(axis=1) for used in nest.uses]
     live = _live_sums(nest, trips, order)
     sums = np.minimum(distinct[OUTPUT], np.maximum(live, rules.buffers))
-    cycles = [_transfer_cycles(nest, position, extents, rules) for position in range(3)]
-    stores = distinct[OUTPUT] * cycles[OUTPUT]
+    computing = tried.computing / rules.arrays
+    alone = np.sum(tried.cycles, axis=0)
     best: list[tuple[float, int, Tiling]] = []
     for keeps in itertools.product((True, False), repeat=2):
-        slots, moved = [], stores
+        slots = []
+        moved = distinct[OUTPUT] * tried.cycles[OUTPUT]
+        commands = 2 * trips.prod(axis=1) + distinct[OUTPUT] * tried.commands[OUTPUT]
         for position, all_stay in zip((INPUT, WEIGHTS), keeps, strict=True):
             some = np.minimum(rules.buffers, distinct[position])
             slots.append(distinct[position] if all_stay else some)
             loads = distinct[position] if all_stay else _loads(nest, position, trips, order)
-            moved = moved + loads * cycles[position]
+            moved = moved + loads * tried.cycles[position]
+            commands = commands + loads * tried.commands[position]
         slots.append(sums)
-        fits = _fits(rules.memories, slots, tiles) & (trips.prod(axis=1) <= _MOST_TILES)
-        alone = np.sum(cycles, axis=0)
+        fits = _fits(rules.memories, slots, tried.tiles) & (commands <= _MOST_COMMANDS)
+        moved = moved + rules.port.cycles(_COMMAND_BYTES) * commands
         total = computing + moved if rules.buffers == 1 else np.maximum(computing, moved) + alone
-        total = np.where(fits, total + 2.0 * trips.prod(axis=1), np.inf)
+        total = np.where(fits, total, np.inf)
         for row in np.argsort(total, kind="stable")[:_FINALISTS_OF_ORDER].tolist():
             if np.isfinite(total[row]):
                 counts = (int(slots[0][row]), int(slots[1][row]), int(slots[2][row]))
                 moving = sorted(order, key=lambda n: trips[row, n] == 1)  # others need no loop
-                tiling = Tiling(tuple(extents[row].tolist()), tuple(moving), counts)
-                best.append((float(total[row]), int(trips[row].prod()), tiling))
+                tiling = Tiling(tuple(tried.extents[row].tolist()), tuple(moving), counts)
+                best.append((float(total[row]), int(commands[row]), tiling))
     return best
-
-
-def _tile_bytes(nest: LoopNest, operand: int, extents: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the bytes of an operand's slot for each tiling."""
-    elements = np.ones(len(extents), np.int64)
-    for axis in nest.operands[operand]:
-        elements *= 1 + (extents - 1) @ np.array(axis.steps, np.int64).reshape(-1)
-    return -(-elements * ELEMENT_BYTES[operand] // ALIGNMENT) * ALIGNMENT
-
-
-def _transfer_cycles(
-    nest: LoopNest, operand: int, extents: NDArray[np.int64], rules: Rules
-) -> NDArray[np.float64]:
-    """Return the cycles to move an operand's tile: each contiguous row begins a new word."""
-    elements = row = commands = np.ones(len(extents), np.int64)
-    piece = np.zeros(len(extents), np.int64)
-    is_whole: NDArray[np.bool_] = np.ones(len(extents), np.bool_)
-    for axis in reversed(nest.operands[operand]):
-        span = 1 + (extents - 1) @ np.array(axis.steps, np.int64).reshape(-1)
-        piece = piece + ~is_whole
-        elements = elements * span
-        row = np.where(piece == 0, row * span, row)
-        commands = np.where(piece >= rules.dma_axes, commands * span, commands)
-        moves = [n for n, step in enumerate(axis.steps) if step]
-        is_cut = (extents[:, moves] < np.array(nest.extents, np.int64)[moves]).any(axis=1)
-        is_whole = np.asarray(~is_cut & axis.is_whole(nest.extents, nest.extents))
-    beats = elements // row * rules.port.cycles(row)
-    return np.asarray(beats + rules.port.transfer_cycles * commands, np.float64)
 
 
 def _loads(

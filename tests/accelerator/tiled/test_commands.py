@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covp.accelerator.tiled.commands import (
+    ARRAY,
     LOAD,
+    LOADER,
     NONE,
     STORE,
     Memory,
@@ -164,7 +166,7 @@ def step_through_time(stream: Stream, queue: Queue, memories: Sequence[Memory]) 
     available: dict[int, int] = {}
     next_one = fetcher = port = now = 0
     real = [n for n in range(len(commands)) if commands[n]["engine"] != NONE]
-    bank_free: dict[tuple[int, int], int] = {}
+    bank_free: dict[tuple[int, int, bool], int] = {}
     while next_one < len(commands) or len(end) < len(commands):
         happened = True
         while happened:
@@ -175,18 +177,24 @@ def step_through_time(stream: Stream, queue: Queue, memories: Sequence[Memory]) 
                     continue
                 before = [m for m in real if m < n]
                 own = [m for m in before if commands[m]["engine"] == command["engine"]]
-                if any(end.get(m, now + 1) > now for m in own):
+                if any(m not in start for m in own):
+                    continue
+                servers = queue.arrays if command["engine"] == ARRAY else 1
+                if sum(end[m] > now for m in own) >= servers:
                     continue
                 if any(end.get(m, now + 1) > now and touches(command, commands[m]) for m in before):
                     continue
                 banks = banks_of(command, memories)
-                if any(bank_free.get(bank, 0) > now for bank in banks):
+                reads = command["engine"] != LOADER
+                if any(bank_free.get((*bank, not reads), 0) > now for bank in banks):
                     continue
                 moves = command["opcode"] in (LOAD, STORE)
                 if moves and port > now:
                     continue
                 start[n], end[n] = now, now + int(command["cycles"])
-                bank_free |= dict.fromkeys(banks, end[n])
+                for bank in banks:  # reads of several arrays are broadcast
+                    until = max(end[n], bank_free.get((*bank, reads), 0))
+                    bank_free[(*bank, reads)] = until
                 port = end[n] if moves else port
                 happened = True
                 break
@@ -220,7 +228,7 @@ def test_a_schedule_is_what_stepping_through_time_gives(
     stream.commands = stream.commands[:count]
     numbers = st.lists(st.integers(0, 12), min_size=count, max_size=count)
     cycles, fetch = np.array(data.draw(numbers)), np.array(data.draw(numbers)) // 2
-    queue = Queue(data.draw(st.integers(1, 6)), data.draw(st.integers(0, 2)))
+    queue = Queue(*(data.draw(st.integers(*ends)) for ends in ((1, 6), (0, 2), (1, 3))))
     total = stream.schedule(cycles, fetch, queue)
     memories = list(dict.fromkeys(one.memories.values()))
     wanted = step_through_time(stream, queue, memories)

@@ -7,7 +7,7 @@ import functools
 import itertools
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import hypothesis
 import numpy as np
@@ -25,6 +25,7 @@ from covp.graph.passes import run_passes
 from covp.graph.pattern import Match
 from covp.hardware.job import JobValues
 from covp.report.timeline import timeline_of
+from covp.testing import ConvCase
 from covp.testing.layers import STRATEGIES
 from covp.testing.verify import check
 
@@ -36,6 +37,7 @@ UNITS = [
     "systolic:scratchpad=512,accumulators=512,buffers=1,banks=0,dma_axes=1,dataflow=inputs",
     "systolic:stationary=outputs,tile_depth=5,tile_channels=3,tile_pixels=7,banks=2",
     "systolic:stationary=inputs,dma_axes=4,queue=1,preload=false",
+    "systolic:arrays=3,rows=2,columns=2,tile_channels=4",
     "systolic:stationary=weights,accumulators=65536,contention=0.5,wait=sleep,dataflow=outputs",
 ]
 
@@ -180,6 +182,47 @@ def test_more_work_than_possible_is_an_error_with_the_number() -> None:
         NoCount().estimate(match)
 
 
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1, True, None, "many"])
+def test_cycles_that_are_no_count_are_an_error(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NoCount, "cycles", lambda self, tile: wrong)
+    with pytest.raises(AcceleratorError, match="not a count"):
+        NoCount().estimate(matches("toycar")[0])
+
+
+@pytest.mark.parametrize("wrong", [0, -4, 2.5, float("nan"), "16"])
+def test_multipliers_that_are_no_count_are_an_error(
+    wrong: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TooFast, "multipliers", lambda self: wrong)
+    with pytest.raises(AcceleratorError, match=r"multipliers\(\) gave .*, not a count"):
+        TooFast().estimate(matches("toycar")[0])
+
+
+class OtherMemories(Systolic):
+    """An array whose operands have memories of their own, one of which has no size."""
+
+    name = "other_memories"
+    memories: ClassVar[dict[str, str]] = {**Systolic.memories, "WEIGHTS": "weight_buffer"}
+
+
+def test_a_memory_without_a_size_is_an_error() -> None:
+    with pytest.raises(AcceleratorError, match="needs a parameter 'weight_buffer'"):
+        OtherMemories().estimate(matches("toycar")[0])
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        {"size": (1, 80001), "kernel": (1, 1), "stride": (1, 2)},
+        {"size": (1, 66100), "kernel": (1, 2), "dilation": (1, 66000)},
+        {"size": (1, 65537), "kernel": (1, 3)},
+    ],
+)
+def test_extents_beyond_16_bits_are_cut(layer: dict[str, Any]) -> None:
+    large = "systolic:scratchpad=1048576,accumulators=1048576,rows=256"
+    check(large, ConvCase("CONV_2D", dtype="int8", channels=(1, 1), **layer))
+
+
 def test_a_result_that_is_not_stored_is_rejected() -> None:
     unit, match = Systolic(), matches("toycar")[0]
     job = job_of(unit, match)
@@ -192,14 +235,16 @@ def test_a_result_that_is_not_stored_is_rejected() -> None:
 
 
 def test_a_timeline_shows_what_each_engine_does() -> None:
-    made = build("kws", "riscv32", ["systolic"])
+    made = build("kws", "riscv32", ["systolic:arrays=2"])
     result = run(made, wanted=Wanted(timeline=True))
     timeline = timeline_of(result)
     jobs = timeline.track("systolic", "jobs").slices
-    busy = {name: timeline.track("systolic", name).slices for name in ("load", "array", "store")}
+    engines = ("load", "array", "array 2", "store")
+    busy = {name: timeline.track("systolic", name).slices for name in engines}
     offloads = [entry.offload for entry in result.profile.layers if entry.offload]
     assert {one.name for one in busy["load"]} == {"LOAD", "FILL"}
-    assert sum(one.cycles for one in busy["array"]) == sum(each.compute for each in offloads)
+    computed = sum(one.cycles for one in (*busy["array"], *busy["array 2"]))
+    assert 0 <= 2 * sum(each.compute for each in offloads) - computed <= len(offloads)
     for slices in busy.values():
         for one, following in itertools.pairwise(slices):
             assert one.end <= following.start
@@ -213,3 +258,13 @@ def test_reports_say_how_layers_are_cut() -> None:
     assert text.startswith("320 tiles of 16 channels, 16 depth, "), text
     words = len(job_of(unit, matches("toycar")[0]).COMMANDS)
     assert text.endswith(f"commands of {4 * words:,} B")
+
+
+def test_several_arrays_share_a_layer() -> None:
+    def total(arrays: int) -> int:
+        unit = Systolic({"arrays": arrays, "rows": 8, "columns": 8, "bytes_per_cycle": 32})
+        return sum(unit.estimate(match) or 0 for match in matches("resnet"))
+
+    one, two, four = total(1), total(2), total(4)
+    assert one / 2 < two < one * 0.6
+    assert two / 2 < four < two * 0.75
