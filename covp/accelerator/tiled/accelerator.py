@@ -302,6 +302,11 @@ class TiledAccelerator(Accelerator):
         return _decode(job.COMMANDS.tobytes(), sizes, tuple(self._memories().items()))
 
     def _memories(self) -> dict[str, Memory]:
+        if set(self.memories) != set(OPERANDS):
+            raise AcceleratorError(
+                f"{self.name}: `memories` is of {', '.join(self.memories)}; {', '.join(OPERANDS)} "
+                "are needed"
+            )
         banks = {self.memories["INPUT"], self.memories["WEIGHTS"]}
         return {
             name: Memory(own, self._of(own), self._of("banks") if own in banks else 0)
@@ -432,7 +437,12 @@ class TiledAccelerator(Accelerator):
             self._of("buffers") + self._of("arrays") - 1,
             self._of("arrays"),
             "" if stationary == "any" else stationary,
-            {role: self._of(f"tile_{role}") for role in ("pixels", "channels", "depth")},
+            {
+                "pixels": self._of("tile_pixels"),
+                "channels": self._of("tile_channels"),
+                "groups": self._of("tile_channels"),
+                "depth": self._of("tile_depth"),
+            },
             self._port(),
             self._of("dma_axes"),
         )
@@ -461,6 +471,6 @@ class _Planner:
         return isinstance(other, _Planner) and self._key == other._key
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=256)
 def _find_plan(planner: _Planner, nest: LoopNest, channels: int) -> TilePlan | None:
     return planner.unit.plan(nest, channels)

@@ -107,7 +107,7 @@ class Memory:
     banks: int = 1
 
     def __post_init__(self) -> None:
-        if not (self.nbytes > 0 and 0 <= self.banks <= MOST_BANKS):
+        if not (0 < self.nbytes < 1 << 31 and 0 <= self.banks <= MOST_BANKS):
             raise ValueError(f"{self.name} of {self.nbytes} bytes in {self.banks} banks")
 
 

@@ -215,11 +215,24 @@ def _operands(
             position: (tiling.slots[position], slot_bytes(nest, position, tiling.extents))
             for position in positions
         }
-        places |= _in_banks(memory, slots) or _one_behind_the_other(slots)
+        places |= _place(memory, slots)
     return [
         _Operand(nest, tiling, position, places[position], dma_axes)
         for position in range(len(OPERANDS))
     ]
+
+
+def _place(memory: Memory, slots: Mapping[int, tuple[int, int]]) -> dict[int, list[int]]:
+    """Return the places of slots, (count, bytes) of each operand: in banks of their own, if any.
+
+    Where a tile is larger than a bank, two, three or more neighbours are taken as one.
+    """
+    for count in range(memory.banks, 1, -1):
+        if memory.banks % count == 0:
+            found = _in_banks(memory.nbytes, count, slots)
+            if found is not None:
+                return found
+    return _one_behind_the_other(slots)
 
 
 def _one_behind_the_other(slots: Mapping[int, tuple[int, int]]) -> dict[int, list[int]]:
@@ -230,21 +243,21 @@ def _one_behind_the_other(slots: Mapping[int, tuple[int, int]]) -> dict[int, lis
     return found
 
 
-def _in_banks(memory: Memory, slots: Mapping[int, tuple[int, int]]) -> dict[int, list[int]] | None:
+def _in_banks(
+    nbytes: int, banks: int, slots: Mapping[int, tuple[int, int]]
+) -> dict[int, list[int]] | None:
     """Return places that let one tile be loaded while another is read: by turns in own banks.
 
     None: there are too few banks, or they are too small.
     """
-    if memory.banks < 2:
-        return None
-    borders = [-(-n * memory.nbytes // memory.banks) for n in range(memory.banks + 1)]
+    borders = [-(-n * nbytes // banks) for n in range(banks + 1)]
     starts = [-(-border // ALIGNMENT) * ALIGNMENT for border in borders]
     room = min(end - start for start, end in zip(starts, borders[1:], strict=False))
     fitting = {position: room // size for position, (_, size) in slots.items()}
     if min(fitting.values()) < 1:
         return None
     given = {position: -(-count // fitting[position]) for position, (count, _) in slots.items()}
-    left = memory.banks - sum(given.values())
+    left = banks - sum(given.values())
     if left < 0:
         return None
     for position in itertools.islice(itertools.cycle(slots), left * len(slots)):

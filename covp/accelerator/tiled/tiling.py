@@ -35,7 +35,7 @@ ORDERS = {
 _SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _COMMAND_BYTES = 17  # as a mean of those in the layers of MLPerf Tiny
 _MOST_CANDIDATES = 60_000
-_MOST_COMMANDS = 60_000
+_MOST_COMMANDS = 20_000
 _MOST_LOOKED_AT = 100_000
 """Commands of all finalists of a layer: what is written and scheduled."""
 _FINALISTS = 48

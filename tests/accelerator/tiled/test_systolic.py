@@ -205,6 +205,18 @@ class OtherMemories(Systolic):
     memories: ClassVar[dict[str, str]] = {**Systolic.memories, "WEIGHTS": "weight_buffer"}
 
 
+def test_groups_are_channels_of_a_tile() -> None:
+    depthwise = matches("kws")[1]
+    text = Systolic({"tile_channels": 3}).schedule(depthwise)
+    assert "of 3 groups" in text, text
+
+
+def test_memories_of_other_operands_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OtherMemories, "memories", {"INPUT": "scratchpad", "weights": "scratchpad"})
+    with pytest.raises(AcceleratorError, match="INPUT, WEIGHTS, OUTPUT are needed"):
+        OtherMemories().estimate(matches("toycar")[0])
+
+
 def test_a_memory_without_a_size_is_an_error() -> None:
     with pytest.raises(AcceleratorError, match="needs a parameter 'weight_buffer'"):
         OtherMemories().estimate(matches("toycar")[0])
