@@ -17,6 +17,7 @@ from covp.accelerator.registry import built_in_names, find_backend
 from covp.accelerator.rtl.ports import MEMORY_BUSES, REGISTER_BUSES, Bus
 from covp.accelerator.rtl.verilog import unit_verilog
 from covp.base.cache import write_atomically
+from covp.base.plural import pluralize
 from covp.base.temporary import temporary_folder
 from covp.chip.cores import find_core, is_core_path
 from covp.chip.platform_file import platform_names, read_platform
@@ -171,6 +172,46 @@ def rtl(unit: str, output: Path, registers: str, memory: str) -> None:
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror or error}") from None
     echo(f"{' and '.join(map(str, written))} written")
+
+
+@new.command()
+@click.argument("unit", metavar="ACCEL")
+@click.argument("model")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("bench"),
+    show_default=True,
+    help="Folder to make, or to write into.",
+)
+@options.platform
+@click.option("--jobs", type=click.IntRange(1), help="How many, from the first on; else all.")
+def testbench(unit: str, model: str, output: Path, platform: str, jobs: int | None) -> None:
+    """Write a cocotb test that replays the jobs of MODEL on the Verilog of ACCEL.
+
+    The jobs are those of a run with the unit's model: what it reads, the registers that the driver
+    writes, the bytes that it has to store. The test needs cocotb and a simulator, and nothing of
+    covp.
+    """
+    from covp.accelerator.job_vectors import make_test_bench, recording
+    from covp.evaluation import Sample, build, run
+
+    backend = find_backend(unit)
+    if not isinstance(backend, Accelerator):
+        raise UsageError(f"{unit} has no declared job, whose registers a test could write")
+    recorded, vectors = recording(backend)
+    made = build(model, platform, [recorded])
+    run(made, Sample.random(made.graph, 0), check="none")
+    files = make_test_bench(backend, vectors[:jobs], output.absolute())
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            write_atomically(output / name, text.encode())
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror or error}") from None
+    count = pluralize(len(vectors[:jobs]), "job")
+    echo(f"{output}: {count} of {model}; now: pip install cocotb && pytest {output}")
 
 
 @new.command()

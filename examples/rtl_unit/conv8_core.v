@@ -69,14 +69,15 @@ module conv8_core (
     always @* begin
         products = 0;
         for (lane = 0; lane < 4; lane = lane + 1)
-            if (is_own(first + lane))
+            if (is_own(first + lane, size))
                 products = products
-                    + ($signed(row[first[11:0] + lane[11:0]]) - $signed(INPUT_ZERO_POINT))
+                    + ($signed(row[first + lane]) - $signed(INPUT_ZERO_POINT))
                     * $signed(rdata[8 * lane +: 8]);
     end
 
-    function is_own(input signed [31:0] place);
-        is_own = place >= 0 && place < $signed({1'b0, size});
+    // the size is an argument: always @* does not wait for what only a function reads
+    function is_own(input signed [31:0] place, input [12:0] bytes);
+        is_own = place >= 0 && place < $signed({1'b0, bytes});
     endfunction
 
     // the scaled sum, rounded (gemmlowp's double rounding) and clamped
@@ -172,7 +173,7 @@ module conv8_core (
                 end
                 FILL: begin
                     for (lane = 0; lane < 4; lane = lane + 1)
-                        if (filled + lane < MOST) row[filled[11:0] + lane[11:0]] <= INPUT_ZERO_POINT[7:0];
+                        if (filled + lane < MOST) row[filled + lane] <= INPUT_ZERO_POINT[7:0];
                     filled <= filled + 4;
                     if (filled + 4 >= patch) state <= SPAN;
                 end
@@ -186,8 +187,8 @@ module conv8_core (
                 end else next_row;
                 ROW: begin
                     if (arrives) for (lane = 0; lane < 4; lane = lane + 1)
-                        if (is_own(first + lane))
-                            row[base + first[11:0] + lane[11:0]] <= rdata[8 * lane +: 8];
+                        if (is_own(first + lane, size))
+                            row[$signed({1'b0, base}) + first + lane] <= rdata[8 * lane +: 8];
                     if (last) next_row;
                 end
                 GET_BIAS: if (last) begin

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from covp.errors import AcceleratorError
 
@@ -228,6 +229,37 @@ def find_ports(
     return found.header(ties or {}, lines)
 
 
+def name_ports(
+    where: str,
+    ports: Sequence[Port],
+    registers: str = "",
+    memory: str = "",
+    ties: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """Return which port is what as plain data, for test benches outside covp.
+
+    Args: as of `find_ports`.
+
+    Raises:
+        AcceleratorError: there is no such bus, or an input that nothing drives.
+    """
+    found = _Found(where, ports)
+    register_bus = found.bus("register", REGISTER_BUSES, registers, "r_")
+    memory_bus = found.bus("memory", MEMORY_BUSES, memory, "m_")
+    found.header(ties or {}, [])
+    return {
+        "clocks": [port.name for port in found.all(_CLOCKS)],
+        "resets": {p.name: int(p.plain in _HIGH_RESETS) for p in found.all(_RESETS)},
+        "ties": dict(ties or {}),
+        "registers": {"bus": register_bus.name, "signals": found.signals["r_"]},
+        "memory": {
+            "bus": memory_bus.name,
+            "bytes": found.width(memory_bus, "m_"),
+            "signals": found.signals["m_"],
+        },
+    }
+
+
 def find_instruction_port(
     where: str, ports: Sequence[Port], ties: Mapping[str, int] | None = None
 ) -> str:
@@ -257,6 +289,7 @@ class _Found:
     Attributes:
         used: names of those that something drives.
         defines: lines of C.
+        signals: of each bus, by its letter, to the names of ports.
     """
 
     def __init__(self, where: str, ports: Sequence[Port]) -> None:
@@ -264,6 +297,7 @@ class _Found:
         self.used: set[str] = set()
         self.defines: list[str] = []
         self._widths: dict[str, int] = {}
+        self.signals: dict[str, dict[str, str]] = {}
 
     def all(self, names: Iterable[str]) -> list[Port]:
         """Return the inputs with one of the names."""
@@ -354,6 +388,7 @@ class _Found:
             if port is not None:
                 self.used.add(port.name)
                 self._widths[letter + signal] = port.bits
+                self.signals.setdefault(letter, {})[signal] = port.name
                 self._demand_width(kind, signal, port)
             absent = kind.defaults.get(signal, "absent")
             text = absent if port is None else f"top.{port.member}"
