@@ -86,7 +86,13 @@ class _RecordingUnit(DeclaredUnit):
 
 
 def recording(unit: Accelerator) -> tuple[Accelerator, list[JobVector]]:
-    """Return the same accelerator as its model, and a list that its jobs are put into."""
+    """Return the same accelerator as its model, and a list that its jobs are put into.
+
+    Raises:
+        UsageError: its class makes a hardware model of its own.
+    """
+    if type(unit).make_peripheral is not Accelerator.make_peripheral:
+        raise UsageError(f"{unit.name} has a hardware model of its own, whose jobs are not known")
     vectors: list[JobVector] = []
     other = copy.copy(unit)
     other.make_peripheral = lambda: _RecordingUnit(other, vectors)  # type: ignore[method-assign]
