@@ -119,7 +119,7 @@ def test_what_is_stationary_is_moved_once(stationary: str) -> None:
     unit = Systolic(
         {"stationary": stationary, "scratchpad": "2048", "accumulators": "65536", "banks": "0"}
     )
-    for match in matches("resnet")[1:4]:
+    for match in matches("resnet")[1:3]:
         stream, nest = unit.stream(job_of(unit, match)), unit.layer(match).nest
         assert not isinstance(nest, str)
         if stationary == "weights":
@@ -132,7 +132,7 @@ def test_what_is_stationary_is_moved_once(stationary: str) -> None:
 
 
 def test_more_memory_and_buffers_never_cost_much() -> None:
-    for match in matches("resnet")[:4]:
+    for match in matches("resnet")[:2]:
         small = Systolic({"scratchpad": "4096", "accumulators": "4096"}).estimate(match)
         large = Systolic({"scratchpad": "1048576", "accumulators": "1048576"}).estimate(match)
         single = Systolic({"buffers": "1"}).estimate(match)
@@ -144,7 +144,7 @@ def test_more_memory_and_buffers_never_cost_much() -> None:
 @pytest.mark.parametrize(("nbytes", "banks"), [(200, 4), (333, 3), (1000, 7)])
 def test_banks_of_any_size_hold_tiles(nbytes: int, banks: int) -> None:
     unit = Systolic({"scratchpad": nbytes, "accumulators": nbytes, "banks": banks})
-    for match in matches("kws")[:3]:
+    for match in matches("kws")[:2]:
         estimate = unit.estimate(match)
         assert estimate is None or estimate > 0
 
@@ -275,7 +275,7 @@ def test_reports_say_how_layers_are_cut() -> None:
 def test_several_arrays_share_a_layer() -> None:
     def total(arrays: int) -> int:
         unit = Systolic({"arrays": arrays, "rows": 8, "columns": 8, "bytes_per_cycle": 32})
-        return sum(unit.estimate(match) or 0 for match in matches("resnet"))
+        return sum(unit.estimate(match) or 0 for match in matches("resnet")[1:4])
 
     one, two, four = total(1), total(2), total(4)
     assert one / 2 < two < one * 0.6
