@@ -24,6 +24,7 @@ from covp.accelerator import (
 )
 from covp.accelerator.call import Argument
 from covp.accelerator.driver_template import driver_file
+from covp.accelerator.layer_registers import product_values
 from covp.base.c_names import c_prefix
 from covp.graph.graph import Graph, copy_graph
 from covp.graph.passes.fuse_attention import expand_attention
@@ -133,15 +134,8 @@ class Gemm(Accelerator):
         values = {**super().registers(layer), "FIRST_ROW": 0, "ROWS": layer.out_height}
         if isinstance(layer, QuantizedConv2D):
             return {**values, "WEIGHT_ZERO_POINT": 0, "ORDER": 0}
-        columns = np.ones(layer.out_channels, np.int32)
-        return {
-            **values,
-            "WEIGHTS": None,
-            "BIAS": 0 * columns,
-            "MULTIPLIER": layer.multiplier * columns,
-            "SHIFT": layer.shift * columns,
-            "ORDER": 2 if layer.weights_by_depth else 1,
-        }
+        order = 2 if layer.weights_by_depth else 1
+        return {**values, **product_values(layer), "ORDER": order}
 
     def tensors(self, match: Match) -> list[Argument]:
         """The address of SECOND is 0 where the weights are constants of a convolution."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.graph.graph import Tensor
+from covp.graph.typed import QuantizedMatMul
 from covp.hardware.job import Job, JobValues, Number, Operand
 
 
@@ -78,6 +79,17 @@ def checked_table(operand: Operand, values: JobValues, given: Any) -> NDArray[An
             f"{wanted}"
         )
     return np.ascontiguousarray(array.astype(operand.dtype))
+
+
+def product_values(layer: QuantizedMatMul) -> dict[str, Any]:
+    """Return the registers of a product of two tensors that a convolution has as tables."""
+    columns = np.ones(layer.out_channels, np.int32)
+    return {
+        "WEIGHTS": None,
+        "BIAS": 0 * columns,
+        "MULTIPLIER": layer.multiplier * columns,
+        "SHIFT": layer.shift * columns,
+    }
 
 
 def check_tensors(

@@ -97,7 +97,7 @@ class DeclaredUnit(JobUnit):
         self._count(places[:-1], traffic, declared_traffic)
         timing = self._behaviour.timing(values, traffic.nbytes)
         macs = self._behaviour.macs(values) or None
-        steps = self._behaviour.steps(values)
+        steps = None if self.on_end is None else self._behaviour.steps(values)  # it is not free
         return AcceptedJob(timing, places[-1][1], computed, numbers, traffic, macs, steps=steps)
 
     def retime(self, job: JobRecord) -> JobTiming:

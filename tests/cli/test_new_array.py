@@ -10,6 +10,7 @@ import pytest
 
 from covp.accelerator import Tile
 from covp.accelerator.registry import find_backend
+from covp.accelerator.tiled.commands import NAMES
 from covp.cli.main import covp
 from covp.evaluation import evaluate
 
@@ -38,6 +39,11 @@ def test_the_page_shows_that_array(array: Path, tmp_path: Path) -> None:
     assert quoted.multipliers() == written.multipliers() == 256
     for tile in (Tile(1, 1, 1, 1), Tile(125, 64, 40, 1), Tile(25, 1, 9, 64)):
         assert quoted.cycles(tile) == written.cycles(tile)
+
+
+def test_the_page_names_the_commands_that_there_are() -> None:
+    rows = re.findall(r"^\| (\d) \| ([A-Z]+)", PAGE.read_text(encoding="utf-8"), re.M)
+    assert rows == [(str(code), name) for code, name in enumerate(NAMES) if name]
 
 
 def test_its_sweep_names_what_there_is(array: Path) -> None:

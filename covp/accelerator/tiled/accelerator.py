@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from covp.accelerator.call import Argument
 from covp.accelerator.declared import TECHNOLOGY, TIMING, WAIT, Accelerator
+from covp.accelerator.layer_registers import product_values
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
 from covp.accelerator.tiled.commands import (
@@ -361,16 +362,9 @@ class TiledAccelerator(Accelerator):
     def _values(self, layer: Any) -> dict[str, Any]:
         """Return the values of a layer under the names that registers have."""
         known = named_values(layer)
-        if not isinstance(layer, QuantizedMatMul):
-            return {**known, "WEIGHT_ZERO_POINT": 0}
-        columns = np.ones(layer.out_channels, np.int32)
-        return {
-            **known,
-            "WEIGHTS": None,
-            "BIAS": 0 * columns,
-            "MULTIPLIER": layer.multiplier * columns,
-            "SHIFT": layer.shift * columns,
-        }
+        if isinstance(layer, QuantizedMatMul):
+            return {**known, **product_values(layer)}
+        return {**known, "WEIGHT_ZERO_POINT": 0}
 
     def tensors(self, match: Match) -> list[Argument]:
         """Return the activations; of a product of two tensors both."""
