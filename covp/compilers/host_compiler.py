@@ -1,9 +1,16 @@
-"""C and C++ for the host that covp runs on: compiled on first use by the bundled compiler."""
+"""C and C++ for the host that covp runs on: compiled on first use.
+
+C is compiled by the bundled compiler. It would build its C++ library before the first C++, for more
+than a minute; so C++ is compiled by the machine's own GCC where there is one that can.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
+import shutil
+import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -46,6 +53,41 @@ PLAIN_LIBRARY = HostBinary(
 )
 """One that needs nothing but the C library of Python's own process: zig builds none for it."""
 
+_NEEDED = "#include <memory>\n#include <mutex>\n#include <string>\nstd::string covp_name;\n"
+
+
+@functools.cache
+def own_gcc() -> tuple[str, str] | None:
+    """Return path and version of the machine's C++ compiler; None: there is none that can C++17.
+
+    Whether it can is tried once for each version: its library may be missing or too old.
+    """
+    path = shutil.which("g++") if sys.platform == "linux" else None
+    if path is None:
+        return None
+    try:
+        run = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version = run.stdout.partition("\n")[0]
+    file = content_key(path, version, _NEEDED)
+    made = cache.load("versions", file)
+    if made is None:
+        with temporary_folder("gcc") as folder:
+            source, library = Path(folder, "needed.cpp"), Path(folder, "made")
+            source.write_text(_NEEDED, encoding="utf-8")
+            options = ["-std=c++17", *_LIBRARY, "-shared", str(source), "-o", str(library)]
+            failed = run_compiler([path, *options], compiler_environment(Path(folder))).returncode
+            made = b"" if failed else library.read_bytes()
+            cache.store("versions", file, made)
+    return (path, version) if made else None
+
+
+def host_key(is_cpp: bool = True) -> tuple[str, ...]:
+    """Return what a library for this machine depends on beside its sources and options."""
+    gcc = own_gcc() if is_cpp else None
+    return (sys.platform, platform.machine(), *([] if gcc is None else [gcc[1]]))
+
 
 def compile_for_host(
     name: str,
@@ -80,7 +122,7 @@ def compile_for_host(
         *(part for header in known for part in (header.name, header.read_bytes())),
         *options,
         *kind.link,
-        *(sys.platform, platform.machine(), str(sys.maxsize)),
+        *(*host_key(_has_cpp(read)), str(sys.maxsize)),
     )
     file = f"{name}-{key}{kind.suffix}"
     found = cache.find("native", file)
@@ -111,6 +153,10 @@ def build_for_host(
     options = (*kind.compile, *_WARNINGS, *flags, *(f"-I{folder}" for folder in include))
     with temporary_folder("host") as folder, _Progress(what, len(read)) as progress:
         return _Build(Path(folder), what, options, progress).binary(read, kind.link, objects)
+
+
+def _has_cpp(sources: Sequence[SourceText]) -> bool:
+    return any(source.name.endswith(_CPP) for source in sources)
 
 
 class _Progress:
@@ -157,7 +203,7 @@ class _Build:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = [*pool.map(self._object, range(len(sources)), sources), *given]
         made = self.folder / "made"
-        language = "c++" if any(source.name.endswith(_CPP) for source in sources) else "cc"
+        language = "c++" if _has_cpp(sources) else "cc"
         # without -O2 zig builds debugging forms of its own libraries first, in half a minute
         self._run(language, ["-O2", *link, *map(str, objects), "-o", str(made)])
         return made.read_bytes()
@@ -177,8 +223,10 @@ class _Build:
         return made
 
     def _run(self, language: str, arguments: Sequence[str]) -> None:
-        run = run_compiler([zig_binary(), language, *arguments], compiler_environment(self.folder))
+        gcc = own_gcc() if language == "c++" else None
+        name, command = ("zig", [zig_binary(), language]) if gcc is None else ("g++", [gcc[0]])
+        run = run_compiler([*command, *arguments], compiler_environment(self.folder))
         if run.returncode:
-            reason = failure(run.stderr, "zig", (self.folder, cache.cache_root()))
+            reason = failure(run.stderr, name, (self.folder, cache.cache_root()))
             reason = " ".join(reason.replace(f"{self.folder}/", "").split())
             raise ToolchainError(f"{self.what} cannot be compiled: {reason[-400:]}")

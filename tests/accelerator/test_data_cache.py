@@ -85,6 +85,7 @@ def test_a_model_is_bit_exact(spec: str) -> None:
     assert differing("resnet", uncoupled(), find_backend(spec), 1) == 0
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("spec", ["qconv2d", "gemm"])
 @pytest.mark.parametrize("missing", MISSING)
 def test_a_model_is_wrong_without_a_call(spec: str, missing: str) -> None:

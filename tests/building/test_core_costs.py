@@ -53,6 +53,7 @@ def kws() -> Graph:
     return covp.load_model("kws")
 
 
+@pytest.mark.costly
 def test_costs_come_from_the_cache_and_objects_are_those_of_the_build(
     kws: Graph, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -78,6 +79,7 @@ def test_costs_come_from_the_cache_and_objects_are_those_of_the_build(
     ]
 
 
+@pytest.mark.costly
 def test_a_slower_core_or_memory_has_costs_of_its_own(kws: Graph) -> None:
     found = {
         name: sum(layer.cycles or 0 for layer in program.alternatives if layer.target == "cpu")

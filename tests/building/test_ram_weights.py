@@ -50,6 +50,7 @@ def test_layers_are_faster_and_the_same(network, toolchain):
     assert abs(made.memory().flash_bytes - plain.memory().flash_bytes) < nbytes
 
 
+@pytest.mark.costly
 def test_overlap_and_patches_stay_as_planned(network):
     for units, changes in (
         (("qconv2d:wait=sleep",), {"overlap": True, "allow_slower": True}),
@@ -110,6 +111,7 @@ def call(*arguments: str) -> object:
     return ended.value.code
 
 
+@pytest.mark.costly
 def test_exported_firmware_copies_them_at_start(tmp_path, capsys):
     folder = tmp_path / "kws"
     assert call("export", "kws", "-p", BOARD, "--ram-weights", "24K", "-o", str(folder)) == 0

@@ -58,6 +58,7 @@ def banked(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.costly
 @pytest.mark.process
 def test_code_and_data_cross_the_border_of_two_banks(banked: Path) -> None:
     """In 16 KB of RAM and 32 KB of flash, of which no bank is large enough."""

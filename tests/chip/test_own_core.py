@@ -108,6 +108,7 @@ def test_records_of_the_tuner_are_of_its_content(folder: Path, tmp_path: Path) -
     assert left == {"ibex", "ibex-00000000"}
 
 
+@pytest.mark.costly
 def test_in_another_process(folder: Path) -> None:
     platform = pickle.loads(pickle.dumps(board_of(folder)))
     with multiprocessing.get_context("spawn").Pool(1) as pool:

@@ -28,6 +28,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
 
 
+@pytest.mark.costly
 def test_a_sweep_prints_figures(call: Call, small: Path, tmp_path: Path) -> None:
     pytest.importorskip("sqlalchemy", reason="covp[sweep] is not installed")
     file = tmp_path / "s.yaml"

@@ -81,6 +81,7 @@ def test_it_runs_from_another_folder(
     assert call("reproduce", tmp_path / "run.json").status == 0
 
 
+@pytest.mark.costly
 def test_weights_beside_the_model_file_are_part_of_it(call: Call) -> None:
     """As torch.onnx.export stores them: the .onnx file stays the same when they change."""
     helper = onnx.helper

@@ -108,6 +108,7 @@ def test_every_kind_in_every_type(run_layer: Any, kind: str, platform: str) -> N
         agrees(run_layer, platform, op, values)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind(run_layer: Any, kind: str) -> None:
     """float32 or bool, and one of the integers; one of the cores."""

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 
 import pytest
 
-from covp.compilers.host_compiler import HostBinary, build_for_host, compile_for_host
+from covp.compilers import host_compiler
+from covp.compilers.host_compiler import (
+    HostBinary,
+    build_for_host,
+    compile_for_host,
+    host_key,
+    own_gcc,
+)
 from covp.compilers.toolchain import SourceText
 from covp.errors import ToolchainError, UsageError
 
@@ -63,10 +74,31 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))
 
 
+@pytest.fixture(autouse=True)
+def forget_gcc() -> Iterator[None]:
+    own_gcc.cache_clear()
+    yield
+    own_gcc.cache_clear()
+
+
+def no_gcc() -> None:
+    return None
+
+
 @pytest.mark.parametrize(
-    "program", ["sum.c", pytest.param("sum.cpp", marks=pytest.mark.slow)]
-)  # zig builds its C++ library on first use, a minute and a half of processor time
-def test_a_folder_of_headers(tmp_path: Path, program: str) -> None:
+    ("program", "gcc"),
+    [
+        ("sum.c", True),
+        pytest.param("sum.cpp", True, marks=pytest.mark.skipif(not which("g++"), reason="no g++")),
+        # zig builds its C++ library on first use, a minute and a half of processor time
+        pytest.param("sum.cpp", False, marks=pytest.mark.slow),
+    ],
+)
+def test_a_folder_of_headers(
+    tmp_path: Path, program: str, gcc: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not gcc:
+        monkeypatch.setattr(host_compiler, "own_gcc", no_gcc)
     include = tmp_path / "include"
     include.mkdir()
     (include / "scale.h").write_text(HEADER)
@@ -86,6 +118,33 @@ def test_a_folder_of_headers(tmp_path: Path, program: str) -> None:
     assert build(3) == Path(library._name) != build(4)
     (include / "scale.h").write_text(HEADER + "/* changed */\n")
     assert build(3) != Path(library._name)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="GCC is looked for on Linux alone")
+@pytest.mark.parametrize(
+    "script",
+    ["exit 1", "echo g++ 1.0; test $# = 1 # cannot compile", "echo g++ 2.0; touch $7; exit 1"],
+)
+def test_a_gcc_that_cannot_is_not_taken(
+    tmp_path: Path, script: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "g++"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert which("g++") == str(program)
+    assert own_gcc() is None
+    assert host_key() == host_key(is_cpp=False)
+    own_gcc.cache_clear()
+    assert own_gcc() is None, "what was tried is remembered"
+
+
+@pytest.mark.skipif(not which("g++"), reason="no g++")
+def test_a_library_is_of_its_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert own_gcc() is not None
+    own = host_key()
+    monkeypatch.setattr(host_compiler, "own_gcc", no_gcc)
+    assert host_key() == own[:2] != own
 
 
 def test_a_program(tmp_path: Path) -> None:

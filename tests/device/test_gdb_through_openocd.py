@@ -91,6 +91,7 @@ def test_registers(through: GdbBoard) -> None:
     assert {name: read[name] for name in expected} == expected
 
 
+@pytest.mark.costly
 def test_an_endless_loop_is_stopped_and_the_board_works_on(through: GdbBoard) -> None:
     with through.session(timeout=0.5) as session, pytest.raises(DeviceFault, match="timeout"):
         session.load_c(C)["spin"]().result()

@@ -22,6 +22,7 @@ def test_commands_run(line, capsys, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.costly
 def test_the_example(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (code,), (text,) = blocks(PAGE, "python"), blocks(PAGE, "text")

@@ -48,6 +48,7 @@ def lines_of(path: Path) -> int:
     return counted
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["Relu", "Sigmoid", "Neg"])
 def test_compiling_takes_lines_in_proportion(kind: str, tmp_path: Path) -> None:
     lines_of(chain(kind, 3, tmp_path))  # imports, tables that are read once

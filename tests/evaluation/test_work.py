@@ -119,6 +119,7 @@ class Silent(Lazy):
         return 0
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("planted", [Lazy, Silent])
 def test_a_driver_that_computes_in_software_is_not_offloading(planted: type[Lazy]) -> None:
     made = build("toycar", "riscv32", [planted()])

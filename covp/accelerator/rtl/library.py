@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
-import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from covp.accelerator.rtl.sources import UnitRtl, top_of
 from covp.base import cache
 from covp.base.cache import content_key
 from covp.base.temporary import temporary_folder
+from covp.compilers.host_compiler import host_key
 from covp.compilers.verilator import LIBRARY, NO_EXTRA, QUIET, WAVES, Extra, find_verilator
 from covp.errors import DeviceError
 from covp.hardware.bus import Memory
@@ -102,7 +101,7 @@ def _build(
         *(part for p in sorted(_HARNESS.iterdir()) for part in (p.name, p.read_bytes())),
         *sources.contents(),
         *(*given, *stated, *QUIET, *LIBRARY.compile),
-        *(verilator.version, sys.platform, platform.machine()),
+        *(verilator.version, *host_key()),
     )
     file = f"unit-{top}-{key}{LIBRARY.suffix}"
     found = cache.find("rtl", file)

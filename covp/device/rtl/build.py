@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import platform
-import sys
 from pathlib import Path
 
 from covp.base import cache
 from covp.base.cache import content_key
 from covp.base.temporary import temporary_folder
 from covp.chip.cores import Core
+from covp.compilers.host_compiler import host_key
 from covp.compilers.rtl_sources import RtlSources
 from covp.compilers.verilator import LIBRARY, NO_EXTRA, QUIET, WAVES, find_verilator
 from covp.device.rtl.cores import BUSES, RtlCore, find_sources, rtl_of
@@ -46,7 +45,7 @@ def library_of(core: Core, wave: str = "") -> Path:
         *sources.contents(),
         *([] if rtl.bus in BUSES else [Path(rtl.bus).read_bytes()]),
         *(option.replace(str(sources.root), "").replace(str(_HARNESS), "") for option in options),
-        *(*flags, verilator.version, sys.platform, platform.machine(), *LIBRARY.compile),
+        *(*flags, verilator.version, *host_key(), *LIBRARY.compile),
     )
     file = f"{core.name}-{key}{LIBRARY.suffix}"
     found = cache.find("rtl", file)

@@ -70,6 +70,7 @@ def copy(device: VirtualDevice, source: int, target: int, size: int) -> int:
     return status >> 8
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("stalls", [0, 1, 77])
 def test_bursts_have_the_bytes_and_cycles_of_the_bus(
     device: VirtualDevice, tmp_path: Path, stalls: int
@@ -137,6 +138,7 @@ def test_while_it_works_status_and_memory_are_the_rtls(
     assert copy(device, RAM, 0x10000000, 64) == ERRORS["address"]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("mode", ["fast", "exact"])
 def test_a_store_after_the_end_is_found(device: VirtualDevice, tmp_path: Path, mode: str) -> None:
     old = "STORE: if (M_WREADY) begin\n"
@@ -156,6 +158,7 @@ def test_two_units_have_memories_of_their_own(device: VirtualDevice, tmp_path: P
     assert device.board.read_bus(BASE + 0x1000 + N, 4) == bytes(4)
 
 
+@pytest.mark.costly
 def test_a_burst_across_4_kib_is_found(device: VirtualDevice, tmp_path: Path) -> None:
     text = VERILOG.read_text().replace("first < to_border_from ? first : to_border_from", "first")
     device.attach(make(tmp_path / "unit", text), BASE, "copier")
@@ -164,6 +167,7 @@ def test_a_burst_across_4_kib_is_found(device: VirtualDevice, tmp_path: Path) ->
         copy(device, RAM + 0xFC8, RAM + 0x2000, 128)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -198,6 +202,7 @@ def test_addresses_without_memory_are_errors_of_the_bus(
     assert copy(device, flash, RAM, 64) == 0
 
 
+@pytest.mark.costly
 def test_a_saved_state_is_the_whole_unit(device: VirtualDevice, tmp_path: Path) -> None:
     text = VERILOG.read_text().replace("M_WDATA = buffer[beat[3:0]]", "M_WDATA = jobs").replace(
         "    reg         failed;", "    reg [63:0] jobs; initial jobs = 0; reg failed;"
@@ -250,6 +255,7 @@ def test_errors_of_verilator_name_file_and_line(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.costly
 def test_a_parameter_of_the_unit_is_one_of_its_verilog(
     device: VirtualDevice, tmp_path: Path
 ) -> None:
@@ -263,6 +269,7 @@ def test_a_parameter_of_the_unit_is_one_of_its_verilog(
     assert unit.jobs[-1].timing.cycles == 2 * 16 + 3 * 8 + 3
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -287,6 +294,7 @@ def test_what_the_design_itself_ends_is_an_error_not_the_end_of_the_process(
     assert capfd.readouterr().out == "", "stdout is for documents"
 
 
+@pytest.mark.costly
 def test_a_combinational_loop_is_an_error(device: VirtualDevice, tmp_path: Path) -> None:
     old = "    always @(posedge aclk) begin\n        over"
     loop = "    wire swing; assign swing = go ? ~swing : 1'b0; wire [31:0] kept = {31'd0, swing};\n"

@@ -79,6 +79,7 @@ def test_the_template_has_thirty_lines_with_its_verilog(dot4: Path) -> None:
     assert sum(bool(line.strip()) for line in lines) <= 30
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("parameters", ["", ":rtl=yes"])
 def test_layers_match_the_reference(dot4: Path, parameters: str) -> None:
     graph = CASE.graph()
@@ -104,6 +105,7 @@ def test_the_verilog_of_cfu_agrees_with_its_model() -> None:
     assert search_instructions(unit, "cfu:rtl=yes", 200, 0) == ("", "")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "name",
     [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in PLANTS],
@@ -144,6 +146,7 @@ def test_a_zero_latency_unit_is_right(dot4: Path, tmp_path: Path, ready: str, cy
     assert search_instructions(unit, spec, 40, 0) == ("", "")
 
 
+@pytest.mark.costly
 def test_registers_of_the_rtl_are_part_of_a_snapshot(dot4: Path) -> None:
     unit = find_backend("cfu:rtl=yes").make_peripheral()
     by_name = {one.name: one for one in unit.instructions}

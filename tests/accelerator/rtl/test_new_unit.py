@@ -66,6 +66,7 @@ def _top(unit: Path) -> Path:
     return unit.with_suffix(".v")
 
 
+@pytest.mark.costly
 def test_the_core_as_rtl_beside_the_unit_as_rtl(unit: Path) -> None:
     need_rtl("ibex")
     virtual, rtl = (_run("ibex", f"{unit}:rtl=yes", device) for device in ("virtual", "rtl"))
@@ -73,6 +74,7 @@ def test_the_core_as_rtl_beside_the_unit_as_rtl(unit: Path) -> None:
     assert virtual.profile.cycles == pytest.approx(rtl.profile.cycles, rel=0.001)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("wait", ["poll", "sleep"])
 def test_exact_beside_the_core_and_the_cores_rtl(unit: Path, wait: str) -> None:
     need_rtl("ibex")

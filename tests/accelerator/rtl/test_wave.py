@@ -32,6 +32,7 @@ def run(spec: str) -> tuple[int, int]:
     return found["accelerator_jobs"]["mac8"], busy
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("mode", ["fast", "exact"])
 def test_each_job_is_in_the_file(unit: Path, tmp_path: Path, mode: str) -> None:
     file = tmp_path / "unit.vcd"
@@ -52,6 +53,7 @@ def test_each_job_is_in_the_file(unit: Path, tmp_path: Path, mode: str) -> None:
     assert busy - 50 * jobs < took <= busy
 
 
+@pytest.mark.costly
 def test_the_file_is_whole(unit: Path, tmp_path: Path) -> None:
     run(f"{unit}:rtl=yes,rtl_wave={tmp_path / 'unit.fst'}")
     assert is_whole(tmp_path / "unit.fst")

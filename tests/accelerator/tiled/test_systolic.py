@@ -114,6 +114,7 @@ def test_tiles_are_as_small_as_wanted() -> None:
     assert stream.commands["elements"][weights].sum() == 640 * 128  # each is loaded once
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("stationary", ["weights", "outputs", "inputs"])
 def test_what_is_stationary_is_moved_once(stationary: str) -> None:
     unit = Systolic(
@@ -141,6 +142,7 @@ def test_more_memory_and_buffers_never_cost_much() -> None:
         assert double is not None and large <= small and double <= single
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("nbytes", "banks"), [(200, 4), (333, 3), (1000, 7)])
 def test_banks_of_any_size_hold_tiles(nbytes: int, banks: int) -> None:
     unit = Systolic({"scratchpad": nbytes, "accumulators": nbytes, "banks": banks})
@@ -149,6 +151,7 @@ def test_banks_of_any_size_hold_tiles(nbytes: int, banks: int) -> None:
         assert estimate is None or estimate > 0
 
 
+@pytest.mark.costly
 def test_a_layer_without_room_is_not_accepted() -> None:
     unit = Systolic({"scratchpad": "64", "accumulators": "64"})
     found = partition(run_passes(load_model("resnet")), [unit])

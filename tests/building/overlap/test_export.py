@@ -20,6 +20,7 @@ from .graphs import chain
 UNITS = ["gemm:size=2,wait=sleep", "qconv2d:depthwise=false,requantize=false,macs_per_cycle=2"]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "compiler, platform, unit",
     [
@@ -40,6 +41,7 @@ def test_it_compiles_without_a_warning(compiler: str, platform: str, unit: str) 
     project.toolchain.compile(sources, headers, flags=strict)
 
 
+@pytest.mark.costly
 def test_firmware_takes_what_the_simulation_took(tmp_path: Path) -> None:
     if shutil.which("arm-none-eabi-gcc") is None:
         pytest.skip("GCC for Arm is not installed")

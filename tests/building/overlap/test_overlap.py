@@ -39,6 +39,7 @@ def test_a_branch_on_the_core_is_computed_while_the_unit_works(platform: str, wa
     assert alone.profile.cycles - result.profile.cycles > shorter - 300
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "platform, unit",
     [

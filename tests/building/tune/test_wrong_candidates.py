@@ -34,6 +34,7 @@ def broken(
     unregister(request.param)
 
 
+@pytest.mark.costly
 def test_they_do_not_win_and_do_not_end_the_search(broken: DotProduct) -> None:
     graph, platform = convolution(), covp.load_platform("riscv32")
     points = schedules(KernelRequest(graph.ops[0], platform.core, "layer"))

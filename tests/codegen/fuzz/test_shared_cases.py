@@ -55,6 +55,7 @@ def test_numbers_at_their_limits(platform: str, toolchain: str) -> None:
             assert session.load(program).run(*inputs).ravel().tolist() == wanted, name
 
 
+@pytest.mark.costly
 def test_tflms_person_detection() -> None:
     """Its biases state quantized dimension 3; LiteRT of today rejects the file for that."""
     path = CASES / "person_detect.tflite"

@@ -50,6 +50,7 @@ def cycles(on: Platform, spec: str | None) -> int:
         return session.profile().cycles or 0
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("spec", [None, "qconv2d:wait=poll", "qconv2d:wait=sleep"])
 @pytest.mark.parametrize("waits", [(0, 0), (1, 0), (0, 2), (3, 1)])
 def test_ahb_takes_the_cycles_of_obi(waits, spec, tmp_path):
@@ -65,6 +66,7 @@ def test_what_ahb_cannot_do_is_named(tmp_path):
     assert found.name == "misaligned accesses" and "after sw a3, 1(s1)" in str(found.difference)
 
 
+@pytest.mark.costly
 def test_axi4_lite(tmp_path):
     need_rtl("picorv32")
     rows = list(check_core(platform("picorv32-axi", tmp_path), 500))
@@ -73,6 +75,7 @@ def test_axi4_lite(tmp_path):
         assert cycles(platform("picorv32-axi", tmp_path, *waits), spec) > 0
 
 
+@pytest.mark.costly
 def test_a_bus_of_ones_own(tmp_path):
     """The header of OBI under another name, whose ports the wrapper declares itself."""
     need_rtl("ibex")

@@ -58,6 +58,7 @@ def run(device: RtlDevice) -> int:
     return stop.cycles
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("core", ["cv32e40p", "vexriscv-lite"])
 def test_a_miss_takes_what_a_line_does(core, tmp_path):
     """Words of RAM in a row: the first one of each line misses, and none when they are held."""
@@ -86,6 +87,7 @@ def test_fetches_are_cached_as_well(cv32e40p, tmp_path):
     assert (lines - 2) * MISS <= cold - warm <= (lines + 2) * MISS
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "caches",
     [

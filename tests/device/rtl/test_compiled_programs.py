@@ -251,6 +251,7 @@ end:
 """
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", STANDING)
 @pytest.mark.parametrize("core", VEXRISCV)
 def test_what_stands_still(core, name):

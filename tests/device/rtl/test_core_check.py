@@ -55,6 +55,7 @@ def difference(platform: Platform) -> tuple[str, str]:
     return row.name, row.difference
 
 
+@pytest.mark.costly
 def test_a_core_passes(cv32e40p):
     rows = list(check_core(load_platform(cv32e40p), RANDOM))
     assert [row for row in rows if row.difference or row.notes or row.skipped] == []
@@ -100,6 +101,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_wrong_wrapper_is_found(fault, tmp_path):
     need_rtl("picorv32")
@@ -108,12 +110,14 @@ def test_a_wrong_wrapper_is_found(fault, tmp_path):
     assert said in difference(board(tmp_path, "own-picorv32", 0x40000000))[1]
 
 
+@pytest.mark.costly
 def test_an_interrupt_that_never_comes(cv32e40p, tmp_path):
     copy(cv32e40p, tmp_path, ("{20'h0, irq_i, 11'h0}", "32'h0"))
     name, found = difference(board(tmp_path, "own-cv32e40p"))
     assert name == "interrupts" and "endless sleep" in found
 
 
+@pytest.mark.costly
 def test_a_patched_source_is_what_runs(tmp_path):
     """An arithmetic shift that takes the wrong sign; the package stays as it is."""
     need_rtl("picorv32")
@@ -134,6 +138,7 @@ def test_a_patched_source_is_what_runs(tmp_path):
     assert source.read_text("utf-8") == before
 
 
+@pytest.mark.costly
 def test_the_command(cv32e40p, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     copy(cv32e40p, tmp_path, ("{20'h0, irq_i, 11'h0}", "32'h0"))
@@ -152,6 +157,7 @@ def test_the_command(cv32e40p, tmp_path, monkeypatch, capsys):
     assert "only RISC-V cores have RTL" in capsys.readouterr().err
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("bus", BUSES)
 def test_a_new_core_never_starts(bus, tmp_path, monkeypatch, capsys):
     """The wrapper of each bus is translated as it is written; nothing retires yet."""

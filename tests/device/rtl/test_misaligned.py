@@ -13,6 +13,7 @@ from tests.device.misaligned import FORMS, text_of, write_pointers
 from tests.device.rtl.conftest import need_rtl
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     "core",

@@ -123,6 +123,7 @@ def test_many_retimed_designs_are_their_runs(platform, units):
         compare_with_run(platform, units, 10_000 + seed)
 
 
+@pytest.mark.costly
 def test_code_after_a_custom_instruction_is_timed_with_it():
     """Until it has run once it is illegal code; what was met before is another block."""
     values: dict[str, int | float | str] = {
@@ -267,6 +268,7 @@ def test_wait_states_follow_the_clock():
         retime(trace, {"platform.clock_hz": 200_000_000})
 
 
+@pytest.mark.costly
 def test_layers_that_another_unit_would_get_are_said():
     units = ("a=gemm:size=4,scratchpad=2048", "b=qconv2d")
     trace = record(build(network(), "riscv32", units, EVERY_MATCH, name="small"))

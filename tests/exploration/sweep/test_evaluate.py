@@ -124,6 +124,7 @@ def test_a_value_that_is_not_allowed_fails_alone(tmp_path):
     assert "=5000 must be" in str(rows[4].reason)
 
 
+@pytest.mark.costly
 def test_layers_are_placed_anew_for_each_design(tmp_path):
     """Of two units that can do a layer the faster one gets it, by the parameters of the design."""
     (tmp_path / "m.tflite").write_bytes(small_model())

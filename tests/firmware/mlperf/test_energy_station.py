@@ -81,6 +81,7 @@ def test_a_measurement(station: EnergyStation) -> None:
         os.close(port.file)
 
 
+@pytest.mark.costly
 def test_other_commands_of_the_interface_board(station: EnergyStation) -> None:
     interface = Port(station.ports[0])
     assert "115200" in interface.ask("checkbaud%", r"m-ready\r\n")

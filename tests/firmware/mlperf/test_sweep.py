@@ -101,6 +101,7 @@ def test_the_cost_is_that_of_a_run() -> None:
         assert (cost.flash_bytes, cost.ram_bytes) == (memory.flash_bytes, memory.ram_bytes)
 
 
+@pytest.mark.costly
 def test_the_wake_word_is_measured_by_frame(tmp_path: Path) -> None:
     """A frame costs a fraction of a window: 30 rows are computed anew in each window."""
     (frame,) = sweep(["sww"], ["cortex-m4"])

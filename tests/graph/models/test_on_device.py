@@ -56,6 +56,7 @@ def test_bits(model: str, platform: str, accelerators: tuple[str, ...]) -> None:
     assert wrong_outputs(model, platform, "zig", accelerators, 2) == 0
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 @pytest.mark.parametrize("model", ["kws", "vww", "sww"])
 def test_bits_with_gcc(model: str, platform: str) -> None:
