@@ -165,6 +165,8 @@ WAYS = (
     ("bytes_per_cycle=16,arrays=2", "16 bytes a cycle, two arrays"),
     ("bytes_per_cycle=16,arrays=4", "16 bytes a cycle, four arrays"),
     ("scratchpad=4096,accumulators=4096", "4 KiB each"),
+    ("weight_memory=65536", "weights stay, 64 KiB for them"),
+    ("weight_memory=1048576", "weights stay, 1 MiB for them"),
 )
 
 
@@ -176,7 +178,9 @@ def show_overlap(models: list[str]) -> None:
         cells = []
         for model in models:
             unit = Systolic(dict(part.split("=") for part in text.split(",") if part))
-            cells.append(f"{sum(unit.estimate(match) or 0 for match in matches(model, unit)):,}")
+            own = list(matches(model, unit))
+            planned = unit.for_layers(own)
+            cells.append(f"{sum(planned.estimate(match) or 0 for match in own):,}")
         print(f"| {what} | {' | '.join(cells)} |")
 
 

@@ -8,7 +8,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self
 
 from covp.accelerator.call import CCall, Requantize, Step
 from covp.accelerator.limits import Limit
@@ -23,8 +23,6 @@ from covp.graph.pattern import Match, Pattern
 _C_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 DRIVER_CYCLES = 60
 """Cycles of the core for one call of a driver that starts a job and waits for it."""
-
-_B = TypeVar("_B", bound="AcceleratorBackend")
 
 
 class AcceleratorBackend(ABC):
@@ -67,7 +65,7 @@ class AcceleratorBackend(ABC):
             raise AcceleratorError(f"accelerator {self.name!r}: {wrong}")
         self.values = read_parameters(self.name, self.parameters, values or {})
 
-    def with_name(self: _B, name: str) -> _B:
+    def with_name(self, name: str) -> Self:
         """Return the same accelerator as an instance with a name of its own.
 
         Raises:
@@ -129,6 +127,19 @@ class AcceleratorBackend(ABC):
         Patterns are searched for once more in the graph that it returns.
         """
         return graph
+
+    def for_layers(self, own: Sequence[Match]) -> Self:
+        """Return the accelerator as it lowers these layers: this one, or a copy that knows more.
+
+        Args:
+            own: all matches that became its layers, in order: what has to be decided for all of
+                them together, such as whose weights stay in its memory, is decided here.
+        """
+        return self
+
+    def is_kept(self, layer: str) -> bool:
+        """Return whether constants of a layer, by its operator's name, stay in the unit."""
+        return False
 
     def refine(self, match: Match, steps: Sequence[Step]) -> Sequence[Step]:
         """Transform the ``steps`` of a lowered ``match``, e.g. tile to the unit's own memory."""

@@ -27,11 +27,13 @@ The methods of `AcceleratorBackend` can be overridden as well.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -59,8 +61,9 @@ from covp.graph.graph import Tensor
 from covp.graph.pattern import Match, Pattern, op
 from covp.graph.typed import named_values, typed
 from covp.hardware.declared_unit import DeclaredUnit
-from covp.hardware.job import Job, JobValues, Operand
+from covp.hardware.job import Job, JobValues, Operand, number
 from covp.hardware.job_timing import JobSteps, JobTiming, Traffic, UnitTiming
+from covp.hardware.kept_tables import PLACE_BYTES
 
 _LARGEST = {
     "macs_per_cycle": (1, 1 << 20, "multiply-accumulates a cycle"),
@@ -85,6 +88,13 @@ TECHNOLOGY = Parameter(
     choices=technology_names(), other=component_file,
 )  # fmt: skip
 
+
+MOST_KEPT = 1 << 26
+WEIGHT_MEMORY = Parameter(
+    "weight_memory", 0, "bytes of a memory in which weights stay over inferences", 0, MOST_KEPT
+)
+KEEP = "KEEP"
+"""The number of a job with the place of the table that stays."""
 
 RTL_MODE = Parameter(
     "rtl_mode", "fast", "its RTL runs job by job, or exactly beside the core, access by access",
@@ -123,6 +133,10 @@ class Accelerator(AcceleratorBackend):
     Attributes:
         operators: TFLite's names of the operators it accepts; `patterns` follow from them.
         job: the operands and numbers of one start.
+        keeps: name of a table that may stay in a memory of the unit's own over inferences, usually
+            its weights; the parameter ``weight_memory`` says how large that is. The job gets the
+            number KEEP, its place there, which `registers` need not give. Where the table was
+            there already, `timing` finds 1 in ``job.KEPT``, and its bytes are not moved.
         rtl: its Verilog, for the parameter ``rtl=yes``; None: there is none.
 
     `registers` and `accepts` get the layer as `covp.graph.typed.typed` gives it.
@@ -131,9 +145,11 @@ class Accelerator(AcceleratorBackend):
     job: ClassVar[Job]
     operators: ClassVar[tuple[str, ...]] = ()
     patterns: ClassVar[Sequence[Pattern]] = ()
+    keeps: ClassVar[str] = ""
     rtl: ClassVar[UnitRtl | None] = None
     peripheral = DeclaredUnit
     parameters: ClassVar[Sequence[Parameter]] = (*TIMING, WAIT, TECHNOLOGY)
+    _places: Mapping[str, int] = MappingProxyType({})
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -143,8 +159,54 @@ class Accelerator(AcceleratorBackend):
             cls.patterns = tuple(Pattern(kind.lower(), op(kind)) for kind in cls.operators)
         if cls.make_peripheral is Accelerator.make_peripheral and RTL not in cls.parameters:
             cls.parameters = (*cls.parameters, RTL, RTL_MODE, RTL_CHECK, RTL_WAVE)
+        if cls.keeps:
+            _declare_kept(cls)
         if "work" in vars(cls):  # the hook's name and form in version 0.1
             cls.timing = _timing_by_work  # type: ignore[assignment]
+
+    @property
+    def kept_bytes(self) -> int:
+        """The bytes of the memory in which the table `keeps` stays; 0: it is loaded by each job."""
+        return int(self.values[WEIGHT_MEMORY.name]) if self.keeps else 0
+
+    def hardware_size(self) -> tuple[int, float] | None:
+        """Return ``macs_per_cycle`` and the KB in which weights stay; None: unknown."""
+        size = super().hardware_size()
+        return None if size is None else (size[0], size[1] + self.kept_bytes / 1024)
+
+    def for_layers(self, own: Sequence[Match]) -> Self:
+        """Give the tables with which most cycles are saved, for their bytes, a place to stay.
+
+        Args:
+            own: the matches that became its layers.
+        """
+        if not self.kept_bytes:
+            return self
+        warm = copy.copy(self)
+        warm._places = {match.op.name: 1 for match in own}
+        offers = []
+        for match in own:
+            before, after = self.estimate(match), warm.estimate(match)
+            nbytes = self._table_bytes(match)
+            if nbytes and before is not None and after is not None and after < before:
+                offers.append(((before - after) / nbytes, nbytes, match.op.name))
+        planned = copy.copy(self)
+        planned._places = place_tables(offers, self.kept_bytes)
+        return planned
+
+    def is_kept(self, layer: str) -> bool:
+        """Return whether the table of a layer, by its operator's name, has a place to stay."""
+        return layer in self._places
+
+    def _table_bytes(self, match: Match) -> int:
+        """Return the size of the table that may stay; 0 where the layer has none."""
+        given = self._registers(match, self.layer(match))
+        table = self._kept_operand
+        return 0 if given[table.name] is None else table.nbytes(self._numbers(given))
+
+    @property
+    def _kept_operand(self) -> Operand:
+        return next(table for table in self.job.tables if table.name == self.keeps)
 
     def registers(self, layer: Any) -> Mapping[str, Any]:
         """Return the job's numbers and tables for a layer; tables as arrays, None for none.
@@ -296,19 +358,24 @@ class Accelerator(AcceleratorBackend):
         if not all(limit.holds for limit in self.types(match)):
             return None
         given = self.registers(layer)
-        names = {part.name for part in (*self.job.image, *self.job.varying)}
+        names = {part.name for part in (*self.job.image, *self.job.varying)} - {KEEP}
         if isinstance(given, Mapping) and not names <= set(given):
             return None
         given = self._check_registers(match, given)
         absent = {table.name for table in self.job.tables if given[table.name] is None}
         tensors = zip(self.job.tensors, self.tensors(match), strict=False)
         absent |= {operand.name for operand, tensor in tensors if isinstance(tensor, int)}
+        if self.is_kept(match.op.name) and self.keeps not in absent:
+            numbers = self._numbers(given).but(KEPT=1)
+            return sum(self._cycles(job, absent) for job in self.jobs(layer, numbers))
         return sum(self._cycles(job, absent) for job in self.jobs(layer, self._numbers(given)))
 
     def _cycles(self, job: JobValues, absent: Collection[str]) -> int:
         """Return the cycles of a job without some of the optional operands."""
-        declared = self.job.traffic(job, absent)
-        return self.timing(job, self.traffic(job, declared).nbytes).cycles
+        traffic = self.traffic(job, self.job.traffic(job, absent))
+        if getattr(job, "KEPT", 0):
+            traffic = traffic.without(self.keeps, self._kept_operand.nbytes(job))
+        return self.timing(job, traffic.nbytes).cycles
 
     def lower(self, match: Match) -> Step | Sequence[Step]:
         """Lower a layer to one call of the driver."""
@@ -376,6 +443,8 @@ class Accelerator(AcceleratorBackend):
         return self._check_registers(match, self.registers(layer))
 
     def _check_registers(self, match: Match, given: object) -> Mapping[str, Any]:
+        if self.keeps and isinstance(given, Mapping):
+            given = {**given, KEEP: self._places.get(match.op.name, 0)}
         try:
             return checked_registers(self.job, given)
         except ValueError as error:
@@ -400,6 +469,34 @@ class Accelerator(AcceleratorBackend):
                 raise self._wrong(match, f"nothing in the match stands for {operand.name}")
             found.append(0 if tensor is None else tensor)
         return found
+
+
+def _declare_kept(cls: type[Accelerator]) -> None:
+    """Give a class whose table may stay the number and the parameter for it."""
+    if cls.keeps not in {table.name for table in cls.job.tables}:
+        raise TypeError(f"keeps is {cls.keeps!r}, which is not a table of the job")
+    if KEEP not in {number.name for number in cls.job.numbers}:
+        what = f"Place at which {cls.keeps} stays, counted from 1 in words; 0: it does not stay."
+        cls.job = cls.job.with_number(number(KEEP, 0, MOST_KEPT // PLACE_BYTES, what))
+    if WEIGHT_MEMORY not in cls.parameters:
+        cls.parameters = (*cls.parameters, WEIGHT_MEMORY)
+    cls.caches_constants = True
+
+
+def place_tables(offers: Iterable[tuple[float, int, str]], room: int) -> dict[str, int]:
+    """Return the place of each table that stays: the best ones for which there is room.
+
+    Args:
+        offers: cycles saved for each byte, bytes, name.
+        room: bytes of the memory.
+    """
+    places: dict[str, int] = {}
+    first = 0
+    for _, nbytes, name in sorted(offers, key=lambda offer: (-offer[0], offer[1], offer[2])):
+        if first + nbytes <= room:
+            places[name] = first // PLACE_BYTES + 1
+            first += -(-nbytes // PLACE_BYTES) * PLACE_BYTES
+    return places
 
 
 def _table_word(operand: Operand, table: NDArray[Any] | None) -> int | Constant:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import NO_COSTS, CoreCosts
@@ -11,11 +11,12 @@ from covp.accelerator.candidates import Candidate, Findings, find_candidates
 from covp.accelerator.cover import UNKNOWN, Choice, cheapest, groups
 from covp.accelerator.explanation import alternatives, refusals, slower
 from covp.accelerator.placement import Alternative, Partition, Placement, Refusal
+from covp.base.plugins import call_hook
 from covp.base.request import DEFAULT_BUILD, BuildOptions
-from covp.errors import UsageError
+from covp.errors import AcceleratorError, UsageError
 from covp.graph.graph import Graph, Op
 
-__all__ = ["Alternative", "Partition", "Placement", "Refusal", "partition"]
+__all__ = ["Alternative", "Partition", "Placement", "Refusal", "partition", "plan_accelerators"]
 
 
 def partition(
@@ -59,6 +60,45 @@ def partition(
         alternatives(placements, found, on_core),
         slower(placements, found, on_core),
     )
+
+
+def plan_accelerators(split: Partition, backends: Sequence[AcceleratorBackend]) -> Partition:
+    """Return the partition with accelerators that have seen all of their layers.
+
+    Args:
+        split: as `partition` gives it.
+        backends: as named.
+
+    Raises:
+        AcceleratorError: `for_layers` raised, or gave something else.
+    """
+    planned = {}
+    for backend in backends:
+        own = [p.match for p in split.placements if p.backend is backend and p.match is not None]
+        where = f"accelerator {backend.name}"
+        planned[backend] = call_hook(where, "for_layers", backend.for_layers, own)
+        if not isinstance(planned[backend], type(backend)):
+            raise AcceleratorError(
+                f"{where}: for_layers() gave {planned[backend]!r:.80}, not an accelerator like it"
+            )
+    placements = (
+        placement if placement.backend is None else _planned(placement, planned[placement.backend])
+        for placement in split.placements
+    )
+    return replace(split, placements=tuple(placements))
+
+
+def _planned(placement: Placement, backend: AcceleratorBackend) -> Placement:
+    """Return a placement on the accelerator as it is after `for_layers`."""
+    if backend is placement.backend or placement.match is None:
+        return placement
+    cycles = placement.cycles
+    if cycles is not None and placement.backend is not None:
+        before = placement.backend.estimate(placement.match)
+        after = backend.estimate(placement.match)
+        if before is not None and after is not None:
+            cycles += after - before
+    return replace(placement, backend=backend, cycles=cycles)
 
 
 def _placements(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isclose
 
+from covp.base.plural import pluralize
 from covp.cli.cost_reports import area_lines, energy_lines, overlap_lines
 from covp.cli.data import data_lines
 from covp.cli.output import echo, print_table
@@ -147,6 +148,17 @@ def _print_jobs(result: Evaluation) -> None:
         busy = sum(o.busy for o in own)
         text = f"jobs and was busy for about {busy:,} cycles" if own else "instructions"
         echo(f"{name} received {jobs:,} {text}{_share(result, name)}")
+    kept = [layer for layer in result.program.layers if layer.keeps_constants]
+    if kept and result.first_cycles is not None and result.profile.cycles is not None:
+        more = result.first_cycles - result.profile.cycles
+        echo(
+            f"weights of {pluralize(len(kept), 'layer')} stay in {', '.join(_targets(kept))}; the "
+            f"first inference, which loads them, takes {more:,} cycles more"
+        )
+
+
+def _targets(layers: Sequence[ProgramLayer]) -> list[str]:
+    return list(dict.fromkeys(layer.target for layer in layers))
 
 
 def _share(result: Evaluation, name: str) -> str:

@@ -207,7 +207,13 @@ def _describe(
         memory=_memory_of(layer, memory),
         parts=tuple(_part_of(part, layer, roots) for part in layer.parts),
         strip_of=layer.op.whole.name if isinstance(layer.op, Strip) and layer.op.whole else "",
+        keeps_constants=_keeps_constants(placement),
     )
+
+
+def _keeps_constants(placement: Placement) -> bool:
+    backend, match = placement.backend, placement.match
+    return backend is not None and match is not None and backend.is_kept(match.op.name)
 
 
 def _schedule_of(placement: Placement) -> str:

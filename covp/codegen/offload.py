@@ -8,7 +8,7 @@ from functools import partial
 
 from covp.accelerator.backend import AcceleratorBackend
 from covp.accelerator.call import NO_COSTS, CoreCosts
-from covp.accelerator.partition import Partition, partition
+from covp.accelerator.partition import Partition, partition, plan_accelerators
 from covp.base.c_names import c_prefix
 from covp.base.plugins import call_hook
 from covp.base.request import DEFAULT_BUILD, BuildOptions
@@ -54,7 +54,7 @@ def split_graph(
         if changed is not graph:
             graph = changed
             split = partition(graph, backends, costs, options)
-    return graph, split
+    return graph, plan_accelerators(split, backends)
 
 
 def _graph_pass(
@@ -72,7 +72,7 @@ def _graph_pass(
 def demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> None:
     """Refuse a requested accelerator that gets no layer: it is a mistake, not a silent fallback."""
     for backend in backends:
-        if any(placement.backend is backend for placement in split.placements):
+        if any(placement.target == backend.name for placement in split.placements):
             continue
         reasons = split.reasons(backend.name)
         why = f"; {reasons[0].layer}: {reasons[0].reason}" if reasons else ""

@@ -151,6 +151,7 @@ class ProgramLayer:
         memory: all that it is given of the arena.
         parts: that the run function calls instead of ``function``; empty where it calls that.
         strip_of: name of the operator some of whose rows it computes or copies; mostly empty.
+        keeps_constants: they stay in the accelerator's memory after the first inference.
     """
 
     index: int
@@ -168,6 +169,7 @@ class ProgramLayer:
     memory: tuple[LayerMemory, ...] = ()
     parts: tuple[LayerPart, ...] = ()
     strip_of: str = ""
+    keeps_constants: bool = False
 
     @property
     def wrapper(self) -> str:

@@ -624,6 +624,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="co
             two
         instructions: of one inference, exact; null on a device that does not count
         cycles: of one inference; where they come from is `cycles_source`
+        first_cycles: of the inference before it, in which accelerators load the weights that stay
+            in their memories; null where none stay
         cycles_source: null where there are no cycles
         cycles_by_cause: what the cycles passed with, see
             timing (`timing.md#every-cycle-has-a-cause`); null where the device cannot tell
@@ -675,6 +677,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag="co
     advice: list[Advice] = []
     instructions: Annotated[Instructions | None, INSTRUCTIONS] = None
     cycles: Annotated[Cycles | None, CYCLES] = None
+    first_cycles: Cycles | None = None
     cycles_source: Source | None = None
     cycles_by_cause: dict[str, Count] | None = None
     bytes: dict[str, Moved] | None = None

@@ -81,6 +81,8 @@ class Evaluation:
         memory_map: what lies where.
         data: how right the model is over samples, where there are some.
         timeline: when what happened, where it was requested and the device knows it.
+        first_cycles: of the inference before it, in which accelerators loaded the weights that
+            stay in them; None where none stay.
     """
 
     build: Build
@@ -97,6 +99,7 @@ class Evaluation:
     memory_map: MemoryMap = NO_MEMORY_MAP
     data: Quality | None = None
     timeline: TimelineLog | None = None
+    first_cycles: int | None = None
 
     @property
     def program(self) -> Program:
@@ -230,6 +233,7 @@ def _document(run: Evaluation) -> Run:
         advice=list(run.advice),
         instructions=profile.instructions,
         cycles=profile.cycles,
+        first_cycles=run.first_cycles,
         cycles_source=profile.sources.cycles,
         cycles_by_cause=_causes(profile.causes),
         bytes=_sum_traffic(profile.traffic),

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
+
 from covp.accelerator.backend import AcceleratorBackend
 from covp.base.closing import Closing
 from covp.base.request import (
@@ -107,9 +109,18 @@ class Runner(Closing):
             singly = by_layer and self.session.device.abilities.phases is None
             self.session.strict = singly
             self._module = self.session.load(build.program, hosted=singly)
+            self._first_cycles = self._load_constants()
         except BaseException:
             self.session.close()
             raise
+
+    def _load_constants(self) -> int | None:
+        """Run once where constants then stay in accelerators; return that inference's cycles."""
+        if not any(layer.keeps_constants for layer in self.build.program.layers):
+            return None
+        inputs = self.build.program.graph.inputs
+        self._module.run(*(np.zeros(tensor.shape, tensor.dtype) for tensor in inputs))
+        return self.session.profile().cycles
 
     def close(self) -> None:
         """Let the device go."""
@@ -155,6 +166,7 @@ class Runner(Closing):
             recorded=recording.recorded if recording else None,
             memory_map=memory_map(self.session, self.build.program),
             timeline=timeline.log if timeline else None,
+            first_cycles=self._first_cycles,
         )
 
     def _record_wave(self) -> AbstractContextManager[Any]:

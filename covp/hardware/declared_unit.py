@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from covp.errors import AcceleratorError, DeviceFault
 from covp.hardware.job import Job, JobValues, Operand
 from covp.hardware.job_timing import JobSteps, JobTiming, Traffic
 from covp.hardware.job_unit import ERRORS, AcceptedJob, JobError, JobRecord, JobUnit
+from covp.hardware.kept_tables import KeptTables
 
 
 class Behaviour(Protocol):
@@ -21,6 +23,16 @@ class Behaviour(Protocol):
     @property
     def job(self) -> Job:
         """The operands and numbers of one start."""
+        ...
+
+    @property
+    def keeps(self) -> str:
+        """Name of the table that may stay in a memory of the unit's own; empty: none."""
+        ...
+
+    @property
+    def kept_bytes(self) -> int:
+        """Size of that memory."""
         ...
 
     def check(self, job: JobValues) -> str | None:
@@ -62,7 +74,15 @@ class DeclaredUnit(JobUnit):
         self.registers = behaviour.job.registers  # type: ignore[misc]
         self.result_register = behaviour.job.result.name
         self._behaviour = behaviour
+        room = behaviour.kept_bytes
+        self._tables = KeptTables(room) if room else None
         super().__init__()
+
+    def reset(self) -> None:
+        """Reset the registers and forget the tables that are kept."""
+        super().reset()
+        if self._tables is not None:
+            self._tables.clear()
 
     @property
     def description(self) -> str:
@@ -88,13 +108,18 @@ class DeclaredUnit(JobUnit):
             raise JobError(error, "by check()")
         numbers = dict(vars(values))
         places = self._places(job, values)
-        for operand, address, size in places[:-1]:
-            setattr(values, operand.name, self._load(operand, address, size) if size else None)
+        kept = self._fetch_operands(places[:-1], values)
+        if kept:
+            numbers["KEPT"] = values.KEPT = 1
         computed = self._compute(job.result, values)
         read = fetched + sum(size for _, _, size in places[:-1])
         declared_traffic = Traffic(read, places[-1][2])
         traffic = self._behaviour.traffic(values, declared_traffic)
-        self._count(places[:-1], traffic, declared_traffic)
+        if kept:
+            traffic = traffic.without(self._behaviour.keeps, kept)
+            declared_traffic = declared_traffic.without(self._behaviour.keeps, kept)
+        moved = [p for p in places[:-1] if not (kept and p[0].name == self._behaviour.keeps)]
+        self._count(moved, traffic, declared_traffic)
         timing = self._behaviour.timing(values, traffic.nbytes)
         macs = self._behaviour.macs(values) or None
         steps = None if self.on_end is None else self._behaviour.steps(values)  # it is not free
@@ -117,6 +142,22 @@ class DeclaredUnit(JobUnit):
             raise JobError("address", f"DESCRIPTOR is 0x{address:08x}") from None
         self.values.update(zip((part.name for part in job.image), words, strict=True))
         return 4 * len(words)
+
+    def _fetch_operands(self, places: Sequence[tuple[Operand, int, int]], values: JobValues) -> int:
+        """Set the operands; return the bytes of the table that was in the unit's memory already."""
+        found = 0
+        for operand, address, size in places:
+            load = functools.partial(self._load, operand, address, size)
+            keep = int(values.KEEP) if size and operand.name == self._behaviour.keeps else 0
+            if not keep:
+                setattr(values, operand.name, load() if size else None)
+                continue
+            if self._tables is None or not self._tables.has_room(keep, size):
+                raise JobError("size", f"{operand.name} beyond the memory, KEEP is {keep}")
+            data, was_there = self._tables.fetch(keep, address, size, load)
+            setattr(values, operand.name, data)
+            found = size if was_there else 0
+        return found
 
     def _places(self, job: Job, values: JobValues) -> list[tuple[Operand, int, int]]:
         """Check the operands; return (operand, address, bytes) of each, the result last."""

@@ -266,6 +266,10 @@ class Job:
             registers.append(Register(part.name, FIRST_OFFSET + 4 * position, doc=what))
         return RegisterMap(*registers)
 
+    def with_number(self, further: Number) -> Job:
+        """Return the same job with a ``further`` number."""
+        return Job(*self.operands, *self.numbers, further, in_place=self.in_place)
+
     def count(self, operand: str, job: JobValues) -> int:
         """Return the number of an operand's elements.
 

@@ -90,6 +90,18 @@ class Traffic:
         """Sum of the bytes in both directions."""
         return self.read + self.written
 
+    def without(self, operand: str, nbytes: int) -> Traffic:
+        """Return the traffic less that of an operand.
+
+        Args:
+            operand: its name.
+            nbytes: of it, where it is not said how many of them are moved.
+        """
+        if self.operands is None:
+            return Traffic(self.read - nbytes, self.written)
+        moved = {**self.operands, operand: 0}
+        return Traffic(self.read - self.operands.get(operand, 0), self.written, moved)
+
 
 NO_TRAFFIC = Traffic()
 

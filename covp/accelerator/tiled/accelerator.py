@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.call import Argument
-from covp.accelerator.declared import TECHNOLOGY, TIMING, WAIT, Accelerator
+from covp.accelerator.declared import KEEP, TECHNOLOGY, TIMING, WAIT, Accelerator
 from covp.accelerator.layer_registers import product_values
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
@@ -119,6 +119,7 @@ class TiledAccelerator(Accelerator):
     """
 
     operators: ClassVar[tuple[str, ...]] = (*CONVOLUTIONS, "BATCH_MATMUL")
+    keeps: ClassVar[str] = "WEIGHTS"
     memories: ClassVar[Mapping[str, str]] = {
         "INPUT": "scratchpad",
         "WEIGHTS": "scratchpad",
@@ -257,7 +258,10 @@ class TiledAccelerator(Accelerator):
             job: its numbers, and COMMANDS as an array.
         """
         queue = Queue(self._of("queue"), self._of("issue_cycles"), self._of("arrays"))
-        return time_commands(self.stream(job), self._tile_cycles, self._port(), queue, job.CHANNELS)
+        kept = bool(getattr(job, "KEPT", 0))
+        return time_commands(
+            self.stream(job), self._tile_cycles, self._port(), queue, job.CHANNELS, kept
+        )
 
     def _port(self) -> Port:
         slowdown = 1 + self._real("contention")
@@ -266,7 +270,7 @@ class TiledAccelerator(Accelerator):
     def hardware_size(self) -> tuple[int, float] | None:
         """Return the multipliers, and the memories in KB; None where the former are not known."""
         multipliers = self._checked_multipliers()
-        total = sum(memory.nbytes for memory in self._memory_set())
+        total = self.kept_bytes + sum(memory.nbytes for memory in self._memory_set())
         return None if multipliers is None else (multipliers * self._of("arrays"), total / 1024)
 
     def _checked_multipliers(self) -> int | None:
@@ -355,6 +359,7 @@ class TiledAccelerator(Accelerator):
             "COMMAND_WORDS": len(commands),
             "COMMANDS": commands,
             "CHANNELS": layer.typed.out_channels,
+            KEEP: self._places.get(layer.op.name, 0),
         }
         names = [part.name for part in self.job.image]
         return {name: own[name] if name in own else known[name] for name in names}
@@ -383,7 +388,7 @@ class TiledAccelerator(Accelerator):
             return None
         given = self.registers(layer)
         job = JobValues(**{number.name: given[number.name] for number in self.job.numbers})
-        job.COMMANDS = given["COMMANDS"]
+        job.COMMANDS, job.KEPT = given["COMMANDS"], int(self.is_kept(layer.op.name))
         return self.timing(job, 0).cycles
 
     def schedule(self, match: Match) -> str:
@@ -393,18 +398,21 @@ class TiledAccelerator(Accelerator):
         if plan is None or isinstance(layer.nest, str):
             return ""
         nbytes = 4 * len(plan.words)
-        return f"{describe_tiling(layer.nest, plan.tiling)}; commands of {nbytes:,} B"
+        kept = "; weights stay" if self.is_kept(layer.op.name) else ""
+        return f"{describe_tiling(layer.nest, plan.tiling)}; commands of {nbytes:,} B{kept}"
 
     def _find_plan(self, layer: TiledLayer) -> TilePlan | None:
         assert isinstance(layer.nest, LoopNest)
-        return _find_plan(_Planner(self), layer.nest, layer.typed.out_channels)
+        kept = self.is_kept(layer.op.name)
+        return _find_plan(_Planner(self), layer.nest, layer.typed.out_channels, kept)
 
-    def plan(self, nest: LoopNest, channels: int) -> TilePlan | None:
+    def plan(self, nest: LoopNest, channels: int, kept: bool = False) -> TilePlan | None:
         """Return the tiles and commands of a layer; None: none fit the memories.
 
         Args:
             nest: of the layer.
             channels: of its output.
+            kept: its weights are in a memory of the unit's own.
         """
         sizes = [int(np.prod([axis.extent for axis in axes], initial=1)) for axes in nest.operands]
         words: dict[Tiling, NDArray[np.uint32]] = {}
@@ -418,13 +426,14 @@ class TiledAccelerator(Accelerator):
                 OUTPUT_ELEMENTS=sizes[2],
                 CHANNELS=channels,
                 COMMANDS=words[tiling],
+                KEPT=int(kept),
             )
             return self.timing(job, 0).cycles
 
-        best = best_tiling(nest, self._rules(), self._tile_cycles, measure)
+        best = best_tiling(nest, self._rules(kept), self._tile_cycles, measure)
         return None if best is None else TilePlan(best, words[best])
 
-    def _rules(self) -> Rules:
+    def _rules(self, kept: bool) -> Rules:
         stationary = str(self.values["stationary"])
         return Rules(
             self._memories(),
@@ -439,6 +448,7 @@ class TiledAccelerator(Accelerator):
             },
             self._port(),
             self._of("dma_axes"),
+            kept,
         )
 
 
@@ -466,5 +476,5 @@ class _Planner:
 
 
 @lru_cache(maxsize=256)
-def _find_plan(planner: _Planner, nest: LoopNest, channels: int) -> TilePlan | None:
-    return planner.unit.plan(nest, channels)
+def _find_plan(planner: _Planner, nest: LoopNest, channels: int, kept: bool) -> TilePlan | None:
+    return planner.unit.plan(nest, channels, kept)

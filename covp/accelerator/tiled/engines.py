@@ -21,7 +21,7 @@ from covp.accelerator.tiled.commands import (
     Stream,
 )
 from covp.accelerator.tiled.nest import Tile
-from covp.accelerator.tiled.tile_program import ALIGNMENT
+from covp.accelerator.tiled.tile_program import ALIGNMENT, WEIGHTS
 
 CHANNEL_BYTES = 12
 """Bias, multiplier and shift of a channel, which a store of sums reads."""
@@ -67,6 +67,7 @@ def time_commands(
     port: Port,
     queue: Queue,
     channels: int,
+    kept: bool = False,
 ) -> EngineTime:
     """Return the time of commands; when each starts and ends is written to the stream.
 
@@ -76,12 +77,15 @@ def time_commands(
         port: of the unit.
         queue: how commands reach the engines.
         channels: of the result.
+        kept: the weights are in a memory of the unit's own: their loads take no time.
     """
     commands = stream.commands
     shapes = np.array([0, *(array(tile_of(loops)) for loops in stream.loops())], np.int64)
     row = commands["elements"].astype(np.int64) // np.maximum(commands["rows"], 1).astype(np.int64)
     moved = port.cycles(row) * commands["rows"].astype(np.int64) + port.transfer_cycles
     moved += port.cycles(CHANNEL_BYTES * stored_channels(stream, channels))
+    if kept:
+        moved[(commands["opcode"] == LOAD) & (commands["operand"] == WEIGHTS)] = 0
     cycles = np.select(
         [commands["opcode"] == COMPUTE, commands["opcode"] == FILL, commands["engine"] != NONE],
         [shapes[commands["shape"]], -(-row // ALIGNMENT), moved],

@@ -55,6 +55,7 @@ class Rules:
         most: the largest tile by role, such as {"depth": 16}.
         port: to the memory.
         dma_axes: that a load or store walks through.
+        kept: the weights are in a memory of the unit's own: their loads take no time.
     """
 
     memories: Mapping[str, Memory]
@@ -64,6 +65,7 @@ class Rules:
     most: Mapping[str, int]
     port: Port
     dma_axes: int
+    kept: bool = False
 
 
 def best_tiling(
@@ -178,7 +180,8 @@ class _Tried:
             elements, rows, beats, commands = self._transfer(axes)
             nbytes = elements * ELEMENT_BYTES[operand]
             self.tiles.append(-(-nbytes // ALIGNMENT) * ALIGNMENT)
-            self.cycles.append(rows * beats + rules.port.transfer_cycles * commands)
+            cycles = rows * beats + rules.port.transfer_cycles * commands
+            self.cycles.append(0 * cycles if rules.kept and operand == WEIGHTS else cycles)
             self.commands.append(commands)
 
     def _transfer(self, axes: Sequence[Axis]) -> tuple[NDArray[np.int64], ...]:
