@@ -23,7 +23,7 @@ from hypothesis import settings
 SAMPLES = 10
 """Numbers in a row whose samples have all cases together."""
 
-SLOW_SAMPLES = 20
+SLOW_SAMPLES = 40
 """One in so many slow tests runs with ``--slow-sample``."""
 EXAMPLES = 4
 """One in so many of a property's examples run; each number draws others."""

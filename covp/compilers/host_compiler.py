@@ -151,7 +151,8 @@ def build_for_host(
     """
     read = [SourceText.read(source) if isinstance(source, Path) else source for source in sources]
     options = (*kind.compile, *_WARNINGS, *flags, *(f"-I{folder}" for folder in include))
-    with temporary_folder("host") as folder, _Progress(what, len(read)) as progress:
+    progress = _Progress(what, len(read), _has_cpp(read))
+    with temporary_folder("host") as folder, progress:
         return _Build(Path(folder), what, options, progress).binary(read, kind.link, objects)
 
 
@@ -160,15 +161,16 @@ def _has_cpp(sources: Sequence[SourceText]) -> bool:
 
 
 class _Progress:
-    """A line on a terminal: how many files are compiled; elsewhere, of many, that they are."""
+    """A line on a terminal: how many files are compiled; elsewhere, of much C++, that they are."""
 
-    def __init__(self, what: str, files: int) -> None:
+    def __init__(self, what: str, files: int, is_cpp: bool) -> None:
         self._text, self._files, self._done = f"covp: compiling {what}, once", files, 0
+        self._is_long = is_cpp and files > 1
         self._shown = sys.stderr.isatty()
         self._lock = threading.Lock()
 
     def __enter__(self) -> _Progress:
-        if self._files > 1 and not self._shown:
+        if self._is_long and not self._shown:
             print(f"{self._text}: {self._files} files ...", file=sys.stderr, flush=True)
         self._show(" ...")
         return self

@@ -69,6 +69,7 @@ def test_compare_says_which_model_is_wrong_and_how_much_was_compared(
     assert call(*shlex.split(again)[1:]).status == 1
 
 
+@pytest.mark.costly
 def test_levels(call: Call, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = call("run", small, "-p", "riscv32", "--check", "output")
     assert "bit-exact: outputs x 1 input; TFLite Micro's arithmetic\n" in done.out

@@ -30,6 +30,7 @@ def test_rows_are_those_of_single_runs_and_say_what_does_not_fit(call: Call, sma
         run_of(row["run"])
 
 
+@pytest.mark.costly
 def test_free_and_used_bytes_are_the_regions(call: Call, small: Path) -> None:
     for row in call("compare", small, *BOARDS, "--json").document["rows"]:
         platform = load_platform(row["platform"])

@@ -85,6 +85,9 @@ def no_gcc() -> None:
     return None
 
 
+OBJECT = HostBinary(".o", ("-O2", "-fPIC"), ("-r",))
+
+
 @pytest.mark.parametrize(
     ("program", "gcc"),
     [
@@ -178,12 +181,21 @@ def test_errors_are_one_line(name: str, text: str, message: str) -> None:
 def test_many_files_are_announced_where_there_is_no_terminal(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """One line, before they are compiled: that takes a minute where it is the RTL of a core."""
-    sources = [SourceText("one.c", "int one(void) { return 1; }"), SourceText("two.c", "int two;")]
-    build_for_host("two files", sources)
+    """One line, before they are compiled: that takes a minute where zig builds its library."""
+    sources = [SourceText("one.cpp", "int one() { return 1; }"), SourceText("two.cpp", "int two;")]
+    build_for_host("two files", sources, OBJECT)
     assert capfd.readouterr().err == "covp: compiling two files, once: 2 files ...\n"
-    build_for_host("a file", sources[:1])
+    build_for_host("a file", sources[:1], OBJECT)
+    build_for_host("files of C", [SourceText("one.c", "int one;"), SourceText("two.c", "int two;")])
     assert capfd.readouterr().err == ""
+
+
+def test_the_bundled_compiler_takes_cpp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As far as it goes without its library, which only programs and shared libraries need."""
+    monkeypatch.setattr(host_compiler, "own_gcc", no_gcc)
+    (tmp_path / "scale.h").write_text(HEADER)
+    made = build_for_host("it", [SourceText("sum.cpp", CPP)], OBJECT, include=[tmp_path])
+    assert b"scaled_sum" in made and b"__1" in made, "names of zig's library, not of GCC's"
 
 
 def test_a_source_that_is_not_there(tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ def test_every_layer_of_the_zoo_is_compared(
     assert (result.check.layers, result.check.inputs) == (len(result.program.layers), 4)
 
 
+@pytest.mark.costly
 def test_floats_have_a_worst_error() -> None:
     result = run(build("toycar_float", "riscv32f"))
     assert result.matches_reference, result.check.mismatch

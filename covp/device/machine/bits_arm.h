@@ -4,7 +4,6 @@
 
 #include "tracked.h"
 
-enum { SP = 13, LR = 14, PC = 15 };
 /* Operators as 32-bit instructions number them; MOVE and NOT_MOVE share numbers with ORR and ORN. */
 enum { DO_AND, DO_BIC, DO_ORR, DO_ORN, DO_EOR, DO_ADD = 8, DO_ADC = 10, DO_SBC, DO_SUB = 13, DO_RSB };
 

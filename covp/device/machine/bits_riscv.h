@@ -210,7 +210,7 @@ static void riscv_short(Tracked *t, uint32_t i) {
     }
 }
 
-static void track_riscv(Tracked *t, Instruction i) {
+void track_riscv(Tracked *t, Instruction i) {
     if (i.bytes == 4) riscv_long(t, i.bits);
     else riscv_short(t, i.bits);
 }

@@ -169,7 +169,7 @@ static void merge(Tracked *t, const Tracked *before, Bits condition) {
     if (t->jumps) decide(t, DECIDES_BRANCH, condition);
 }
 
-static void track_thumb(Tracked *t, Instruction i) {
+void track_thumb(Tracked *t, Instruction i) {
     uint32_t it = t->it, condition = it ? it >> 4 : 14;
     bool flags = !it;
     if (it) t->it = it & 7 ? (uint8_t)((it & 0xe0) | (it << 1 & 0x1f)) : 0;

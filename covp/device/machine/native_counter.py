@@ -22,8 +22,9 @@ from covp.device.timing.native import (
 from covp.device.timing.trace import OTHER_CAUSES
 from covp.hardware.custom_instruction import STATE_HEADER
 
-_SOURCE = Path(__file__).with_name("counter.c")
-_HEADERS = (*sorted(_SOURCE.parent.glob("*.h")), *PIPELINE_HEADERS, STATE_HEADER)
+_FOLDER = Path(__file__).parent
+_SOURCES = (_FOLDER / "counter.c", _FOLDER / "tracks.c")
+_HEADERS = (*sorted(_FOLDER.glob("*.h")), *PIPELINE_HEADERS, STATE_HEADER)
 ALL_CAUSES = (*CAUSES, *OTHER_CAUSES)
 """Why cycles pass, with those in which no code runs."""
 
@@ -169,7 +170,7 @@ def pack_specials(specials: tuple[Special, ...]) -> ctypes.Array[_Special]:
 def counter_library() -> ctypes.CDLL:
     """Return the native side, compiled on first use."""
     path = compile_for_host(
-        "counter", "the instruction counter", [_SOURCE], PLAIN_LIBRARY, headers=_HEADERS
+        "counter", "the instruction counter", _SOURCES, PLAIN_LIBRARY, headers=_HEADERS
     )
     library = ctypes.CDLL(str(path))
     machine, address = pointer, u32

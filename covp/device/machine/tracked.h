@@ -11,6 +11,7 @@
 
 /* FLOAT: number of the first floating-point register; Arm's are the single ones. */
 enum { FLOAT = 32, REGISTERS = 64 };
+enum { SP = 13, LR = 14, PC = 15 }; /* of Arm */
 enum { NOWHERE_TO = 16 }; /* data of a load that is used at once, as an offset to jump to: Arm's r16 */
 #define R(N) (1ull << (N))
 
@@ -39,6 +40,10 @@ typedef struct {
     uint32_t decides;  /* what is decided by ... */
     Bits decisive;     /* ... these undefined bits */
 } Tracked;
+
+/* What an instruction does to the registers: tracks.c. */
+__attribute__((visibility("hidden"))) void track_thumb(Tracked *t, Instruction i);
+__attribute__((visibility("hidden"))) void track_riscv(Tracked *t, Instruction i);
 
 enum { FLAG_N = 31, FLAG_Z = 30, FLAG_C = 29, FLAG_V = 28, FLAG_Q = 27, FLAG_GE = 16 };
 

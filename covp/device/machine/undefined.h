@@ -7,9 +7,8 @@
 #ifndef COVP_UNDEFINED_H
 #define COVP_UNDEFINED_H
 
-#include "bits_riscv.h"
-#include "bits_thumb.h"
 #include "counter_state.h"
+#include "tracked.h"
 
 enum { NO_INDEX = 0xffffffff };
 enum { ORIGIN_BITS = 12, ORIGINS = 1 << ORIGIN_BITS };

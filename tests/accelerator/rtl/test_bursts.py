@@ -97,6 +97,7 @@ def test_bursts_have_the_bytes_and_cycles_of_the_bus(
         assert record.timing.cycles == due if not stalls else record.timing.cycles > due
 
 
+@pytest.mark.costly
 def test_while_it_works_status_and_memory_are_the_rtls(
     device: VirtualDevice, tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ def test_layers_match_the_reference(dot4: Path, parameters: str) -> None:
         assert session.profile().jobs["dot4"] > 0
 
 
+@pytest.mark.costly
 def test_instructions_agree_with_their_models(dot4: Path) -> None:
     for spec in (f"{dot4}:rtl=yes", "cfu"):
         unit = find_backend(spec)

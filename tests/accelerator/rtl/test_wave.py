@@ -59,6 +59,7 @@ def test_the_file_is_whole(unit: Path, tmp_path: Path) -> None:
     assert is_whole(tmp_path / "unit.fst")
 
 
+@pytest.mark.costly
 def test_what_cannot_be_written_is_one_line(unit: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"rtl_wave.* ends in \.fst or \.vcd"):
         find_backend(f"{unit}:rtl=yes,rtl_wave={tmp_path / 'unit.txt'}")

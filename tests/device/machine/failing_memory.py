@@ -31,6 +31,7 @@ static void *none(void *items) {{
 #define grown(m, items, bytes) (to_give-- > 0 ? grown(m, items, bytes) : kept(m, none(items)))
 EXPORT void fail_after(long count) {{ to_give = count; }}
 #include "{folder}/counter.c"
+#include "{folder}/tracks.c"
 """
 CODE = """
 #include <stdint.h>

@@ -78,6 +78,7 @@ def test_a_miss_takes_what_a_line_does(core, tmp_path):
     assert cold - warm == 4 * WORDS // LINE * MISS
 
 
+@pytest.mark.costly
 def test_fetches_are_cached_as_well(cv32e40p, tmp_path):
     flash = {"wait_states": WAITS, "caches": ["fetch"]}
     with RtlDevice(with_caches(tmp_path, cv32e40p, flash, {}, cache("fetch"))) as device:

@@ -135,6 +135,7 @@ def test_code_after_a_custom_instruction_is_timed_with_it():
     assert found.cycles[0] == run(build("kws", other, units), check="none").profile.cycles
 
 
+@pytest.mark.costly
 def test_jumps_are_jumps_without_classes_of_instructions():
     """A jump to the very next instruction, and one word more that is fetched."""
     values: dict[str, int | float | str] = {
