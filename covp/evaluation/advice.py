@@ -11,7 +11,7 @@ import numpy as np
 from covp.building.ram_weights import constant_bytes
 from covp.chip.platform_file import parse_size
 from covp.codegen.lifetimes import arena_tensors, live_bytes
-from covp.codegen.program import Program
+from covp.codegen.program import AcceleratorInstance, Program
 from covp.graph.graph import Op
 from covp.runtime.profile import LayerProfile, MemoryUse, Profile
 
@@ -204,6 +204,8 @@ def _ports(program: Program, profile: Profile) -> Iterator[Advice]:
         own = [e.offload for e in profile.layers if e.offload and e.target == unit.name]
         port = sum(max(o.compute, o.memory) - max(o.compute, o.memory // 2) for o in own)
         macs = sum(max(o.compute, o.memory) - max(o.compute // 2, o.memory) for o in own)
+        if not _is_busy(unit, profile):  # it computes for other reasons than its multipliers
+            macs = 0
         is_rtl = unit.backend.values.get("rtl", "no") != "no"  # whose time no parameter changes
         if is_rtl or max(port, macs) < _LEAST_LIMIT * total:
             continue
@@ -220,6 +222,15 @@ def _ports(program: Program, profile: Profile) -> Iterator[Advice]:
             f"twice {change} saves about {saved / total:.0%} of the cycles{spare}",
             saved,
         )
+
+
+def _is_busy(unit: AcceleratorInstance, profile: Profile) -> bool:
+    """Return whether a unit's multipliers are in use for half of the time that it computes."""
+    size = unit.backend.hardware_size()
+    layers = [entry for entry in profile.layers if entry.offload and entry.target == unit.name]
+    computing = sum(entry.offload.compute for entry in layers if entry.offload)
+    own_cycles = computing / float(unit.backend.values.get("clock_ratio", 1.0))
+    return size is None or 2 * sum(e.offloaded_macs for e in layers) >= size[0] * own_cycles
 
 
 def _peak(program: Program, memory: MemoryUse) -> Iterator[Advice]:

@@ -174,3 +174,18 @@ def test_the_command_prints_two_at_most_and_json_has_all(
 
     assert 1 <= told().count("\nadvice: ") <= MOST
     assert '"do": "quantize these too' in told("--json")
+
+
+@pytest.mark.parametrize(
+    ("unit", "limit"),
+    [
+        ("qconv2d:macs_per_cycle=2", "multipliers"),
+        ("qconv2d:macs_per_cycle=2,clock_ratio=4", "multipliers"),
+        ("ne16", ""),  # loads of its tiles, one after the other
+        ("systolic:bytes_per_cycle=64", ""),  # an array that small layers do not fill
+    ],
+)
+def test_more_multipliers_are_advised_where_they_are_in_use(unit: str, limit: str) -> None:
+    found = [str(one) for one in advised("kws", "riscv32", unit) if "limited by its" in str(one)]
+    assert [text for text in found if limit and limit in text] == found
+    assert bool(found) == bool(limit)
