@@ -95,6 +95,11 @@ class AcceleratorBackend(ABC):
         instance = f"{self.name}=" if self.name != kind else ""
         return f"{instance}{kind}{':' if changed else ''}{','.join(changed)}"
 
+    @property
+    def timing_parameters(self) -> tuple[Parameter, ...]:
+        """Parameters that change nothing but how long the hardware takes, with these values."""
+        return tuple(parameter for parameter in self.parameters if parameter.timing)
+
     @abstractmethod
     def supports(self, match: Match) -> bool | str | Sequence[Limit]:
         """Accept or reject a match.

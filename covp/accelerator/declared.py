@@ -169,6 +169,11 @@ class Accelerator(AcceleratorBackend):
         """The bytes of the memory in which the table `keeps` stays; 0: it is loaded by each job."""
         return int(self.values[WEIGHT_MEMORY.name]) if self.keeps else 0
 
+    @property
+    def timing_parameters(self) -> tuple[Parameter, ...]:
+        """Those that are declared so; none where they decide whose tables stay in the unit."""
+        return () if self.kept_bytes else super().timing_parameters
+
     def hardware_size(self) -> tuple[int, float] | None:
         """Return ``macs_per_cycle`` and the KB in which weights stay; None: unknown."""
         size = super().hardware_size()

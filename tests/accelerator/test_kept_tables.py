@@ -158,6 +158,11 @@ def test_the_memory_counts_as_hardware() -> None:
     assert plain.hardware_size() == (256, 80.0) and larger.hardware_size() == (256, 81.0)
 
 
+def test_parameters_that_decide_what_stays_need_a_run() -> None:
+    assert "bytes_per_cycle" in {parameter.name for parameter in keeper(0).timing_parameters}
+    assert keeper(1000).timing_parameters == ()
+
+
 def test_layers_have_the_reference_s_bits() -> None:
     case = ConvCase("FULLY_CONNECTED", dtype="int8", batch=1, channels=(24, 10))
     for room in (1 << 16, 100):

@@ -23,7 +23,7 @@ from covp.device.timing.trace import OTHER_CAUSES
 from covp.hardware.custom_instruction import STATE_HEADER
 
 _FOLDER = Path(__file__).parent
-_SOURCES = (_FOLDER / "counter.c", _FOLDER / "tracks.c")
+_SOURCES: tuple[Path, ...] = (_FOLDER / "counter.c", _FOLDER / "tracks.c")
 _HEADERS = (*sorted(_FOLDER.glob("*.h")), *PIPELINE_HEADERS, STATE_HEADER)
 ALL_CAUSES = (*CAUSES, *OTHER_CAUSES)
 """Why cycles pass, with those in which no code runs."""

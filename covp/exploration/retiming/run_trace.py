@@ -186,8 +186,7 @@ class RunTrace:
         return names.union(
             f"{name}.{parameter.name}"
             for name, backend in self.places.backends.items()
-            for parameter in backend.parameters
-            if parameter.timing
+            for parameter in backend.timing_parameters
         )
 
 

@@ -58,10 +58,7 @@ def timing_only(point: Point) -> frozenset[str]:
 def _timing_only(content: str, platform: str, accelerators: tuple[str, ...]) -> frozenset[str]:
     board, units = vary_design(platform, accelerators, {})
     return time_parameters(board).union(
-        f"{unit.name}.{parameter.name}"
-        for unit in units
-        for parameter in unit.parameters
-        if parameter.timing
+        f"{unit.name}.{parameter.name}" for unit in units for parameter in unit.timing_parameters
     )
 
 

@@ -71,8 +71,8 @@ def main(name: str, way: str, step: str) -> None:
     right = run_firmware(VirtualDevice(platform), elf)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "failing.c"
-        source.write_text(FAILING.format(folder=native_counter._SOURCE.parent))
-        native_counter._SOURCE = source
+        source.write_text(FAILING.format(folder=native_counter._FOLDER))
+        native_counter._SOURCES = (source,)
         native_counter.counter_library.cache_clear()
         library = native_counter.counter_library()
     fail_after = library.fail_after
