@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from covp.device.machine.native_counter import counter_library
+
 MB = 1 << 20
 OPEN = """
 import resource, sys
@@ -56,6 +58,12 @@ for limit in (used + more, unlimited):
         sum = device.core.read_register("r0" if arm else "a0")
         print(sum == blocks and device.instructions - before == 2 * blocks)
 """
+
+
+@pytest.fixture(autouse=True)
+def compiled() -> None:
+    """What is short is the memory for devices, not that for compiling the counter."""
+    counter_library()
 
 
 def opened(platform: str, limit: int, count: int) -> list[str]:
