@@ -72,32 +72,30 @@ def plan_accelerators(split: Partition, backends: Sequence[AcceleratorBackend]) 
     Raises:
         AcceleratorError: `for_layers` raised, or gave something else.
     """
-    planned = {}
+    placements = list(split.placements)
     for backend in backends:
         own = [p.match for p in split.placements if p.backend is backend and p.match is not None]
         where = f"accelerator {backend.name}"
-        planned[backend] = call_hook(where, "for_layers", backend.for_layers, own)
-        if not isinstance(planned[backend], type(backend)):
+        planned = call_hook(where, "for_layers", backend.for_layers, own)
+        if not isinstance(planned, type(backend)):
             raise AcceleratorError(
-                f"{where}: for_layers() gave {planned[backend]!r:.80}, not an accelerator like it"
+                f"{where}: for_layers() gave {planned!r:.80}, not an accelerator like it"
             )
-    placements = (
-        placement if placement.backend is None else _planned(placement, planned[placement.backend])
-        for placement in split.placements
-    )
+        if planned is not backend:
+            placements = [
+                _planned(each, planned) if each.backend is backend else each for each in placements
+            ]
     return replace(split, placements=tuple(placements))
 
 
 def _planned(placement: Placement, backend: AcceleratorBackend) -> Placement:
     """Return a placement on the accelerator as it is after `for_layers`."""
-    if backend is placement.backend or placement.match is None:
-        return placement
-    cycles = placement.cycles
-    if cycles is not None and placement.backend is not None:
-        before = placement.backend.estimate(placement.match)
-        after = backend.estimate(placement.match)
-        if before is not None and after is not None:
-            cycles += after - before
+    assert placement.backend is not None and placement.match is not None
+    where, cycles = f"accelerator {backend.name}", placement.cycles
+    before = call_hook(where, "estimate", placement.backend.estimate, placement.match)
+    after = call_hook(where, "estimate", backend.estimate, placement.match)
+    if cycles is not None and before is not None and after is not None:
+        cycles += after - before
     return replace(placement, backend=backend, cycles=cycles)
 
 
