@@ -171,7 +171,7 @@ class Accelerator(AcceleratorBackend):
 
     @property
     def timing_parameters(self) -> tuple[Parameter, ...]:
-        """Those that are declared so; none where they decide whose tables stay in the unit."""
+        """Parameters that change time alone; none where they decide whose tables stay."""
         return () if self.kept_bytes else super().timing_parameters
 
     def hardware_size(self) -> tuple[int, float] | None:
