@@ -74,6 +74,7 @@ WAVES = {
         ("verilated_fst_c.cpp",),
         (
             *(*_TRACE, "-DVM_TRACE_VCD=0", "-DVM_TRACE_FST=1", f"-I{FST}"),
+            *("-include", "ostream"),  # its header uses streams without naming theirs
             *('-DCOVP_WAVE_HEADER="verilated_fst_c.h"', "-DWaveWriter=VerilatedFstC"),
         ),
     ),
