@@ -38,6 +38,7 @@ _FIFO = 6
 """Cycles before the first word of a stream has come through the queue."""
 _HALF = 0xFFFF
 _POINTWISE, _FULL, _DEPTHWISE, _LINEAR = range(4)
+_DEFAULTS = {"bytes_per_cycle": 36, "startup_cycles": 0}
 
 
 def _groups(job: JobValues) -> int:
@@ -115,12 +116,7 @@ class Ne16(Accelerator):
     name = "ne16"
     operators = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
     parameters = (
-        *(
-            replace(timing, default={"bytes_per_cycle": 36, "startup_cycles": 0}[timing.name])
-            if timing.name in ("bytes_per_cycle", "startup_cycles")
-            else timing
-            for timing in TIMING[1:]
-        ),
+        *(replace(p, default=_DEFAULTS.get(p.name, p.default)) for p in TIMING[1:]),
         WAIT,
         TECHNOLOGY,
     )
@@ -150,7 +146,7 @@ class Ne16(Accelerator):
     )
 
     def accepts(self, layer: QuantizedConv2D) -> Iterable[Limit]:
-        """One image; kernels of 1x1 and 3x3, both strides equal."""
+        """Return the limits: one image, kernels of 1x1 and 3x3, both strides equal."""
         yield Limit("batch", layer.batch, at_most=1)
         yield Limit("rows of the kernel", layer.kernel[0], one_of=(1, 3))
         yield Limit("columns of the kernel", layer.kernel[1], one_of=(layer.kernel[0],))
@@ -161,7 +157,7 @@ class Ne16(Accelerator):
             yield Limit("depth multiplier", layer.depth_multiplier, at_most=1)
 
     def registers(self, layer: QuantizedConv2D) -> Mapping[str, Any]:
-        """The weights as the unit fetches them, with the fewest bits that hold them."""
+        """Return the weights as the unit fetches them, with the fewest bits that hold them."""
         taps = layer.kernel[0] * layer.kernel[1]
         mode = _mode(layer)
         weights = layer.weights.reshape(1 if layer.depthwise else layer.out_channels, taps, -1)
@@ -177,7 +173,7 @@ class Ne16(Accelerator):
         }
 
     def compute(self, job: Any) -> NDArray[Any]:
-        """Products of all pixels with the unpacked weights, requantized."""
+        """Multiply all pixels by the unpacked weights; requantize the sums."""
         image = job.INPUT.reshape(job.IN_HEIGHT, job.IN_WIDTH, job.IN_CHANNELS).astype(np.int16)
         kernel = 3 if _taps(job.MODE) == 9 else 1
         seen = patches(
@@ -199,17 +195,17 @@ class Ne16(Accelerator):
         return requantize(sums, job.MULTIPLIER, job.SHIFT, zero_point, job.LOW, job.HIGH)
 
     def macs(self, job: JobValues) -> int:
-        """Padding included."""
+        """Return the multiply-accumulates, those with padding included."""
         depth = 1 if job.MODE == _DEPTHWISE else int(job.IN_CHANNELS)
         return int(job.OUT_HEIGHT * job.OUT_WIDTH * job.OUT_CHANNELS) * _taps(job.MODE) * depth
 
     def hardware_size(self) -> tuple[int, float]:
-        """1,296 multipliers of 8 by 1 bit, counted as of 8 by 2; the input buffer and the sums."""
+        """Return 1,296 multipliers of 8 by 1 bit as 648 of 8 by 2; KB of input buffer and sums."""
         memory = 5 * 5 * CHANNELS + 4 * OUTPUTS * SIDE * SIDE
         return 9 * 9 * CHANNELS // 2, memory / 1024
 
     def traffic(self, job: JobValues, declared: Traffic) -> Traffic:
-        """Each tile loads its pixels and all weights of its channels anew."""
+        """Return what is moved: each tile loads its pixels and the weights of its channels anew."""
         tiles = _tiles(job)
         outputs = -(-int(job.OUT_CHANNELS) // (CHANNELS if job.MODE == _DEPTHWISE else OUTPUTS))
         pixels = 1 if job.MODE == _LINEAR else (5 if _taps(job.MODE) == 9 else SIDE) ** 2
@@ -222,7 +218,7 @@ class Ne16(Accelerator):
         return Traffic(sum(moved.values()), declared.written, moved)
 
     def timing(self, job: JobValues, nbytes: int) -> JobTiming:
-        """See the class."""
+        """Return the cycles of all tiles, as the class says."""
         width = CHANNELS if job.MODE == _DEPTHWISE else OUTPUTS
         full, rest = divmod(int(job.OUT_CHANNELS), width)
         tile = full * self._tile(job, width) + (self._tile(job, rest) if rest else 0)
@@ -241,8 +237,8 @@ class Ne16(Accelerator):
             load = _FIFO + CHANNELS * access(CHANNELS)
             products = _FIFO + outputs * bits * access(LINEAR // 8)
         else:
-            load = _FIFO + 25 * access(CHANNELS)
-            products = _FIFO + outputs * bits * access(18)
+            load = _FIFO + 5 * 5 * access(CHANNELS)
+            products = _FIFO + outputs * bits * access(9 * 2)
             offset += outputs if job.MODE == _DEPTHWISE else 0
         updates = 2
         shift, scale, bias = OUTPUTS // 4, 9 + outputs, 8 + -(-outputs // 8)

@@ -201,7 +201,11 @@ class Accelerator(AcceleratorBackend):
 
     def is_kept(self, layer: str) -> bool:
         """Return whether the table of a layer, by its operator's name, has a place to stay."""
-        return layer in self._places
+        return self.place_of(layer) > 0
+
+    def place_of(self, layer: str) -> int:
+        """Return the value of KEEP for a layer, by its operator's name; 0: nothing stays."""
+        return self._places.get(layer, 0)
 
     def _table_bytes(self, match: Match) -> int:
         """Return the size of the table that may stay; 0 where the layer has none."""
@@ -449,7 +453,7 @@ class Accelerator(AcceleratorBackend):
 
     def _check_registers(self, match: Match, given: object) -> Mapping[str, Any]:
         if self.keeps and isinstance(given, Mapping):
-            given = {**given, KEEP: self._places.get(match.op.name, 0)}
+            given = {**given, KEEP: self.place_of(match.op.name)}
         try:
             return checked_registers(self.job, given)
         except ValueError as error:

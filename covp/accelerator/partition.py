@@ -83,13 +83,13 @@ def plan_accelerators(split: Partition, backends: Sequence[AcceleratorBackend]) 
             )
         if planned is not backend:
             placements = [
-                _planned(each, planned) if each.backend is backend else each for each in placements
+                _move(each, planned) if each.backend is backend else each for each in placements
             ]
     return replace(split, placements=tuple(placements))
 
 
-def _planned(placement: Placement, backend: AcceleratorBackend) -> Placement:
-    """Return a placement on the accelerator as it is after `for_layers`."""
+def _move(placement: Placement, backend: AcceleratorBackend) -> Placement:
+    """Return a placement on the accelerator as it is after `for_layers`, with its cycles."""
     assert placement.backend is not None and placement.match is not None
     where, cycles = f"accelerator {backend.name}", placement.cycles
     before = call_hook(where, "estimate", placement.backend.estimate, placement.match)

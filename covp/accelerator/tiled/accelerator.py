@@ -359,7 +359,7 @@ class TiledAccelerator(Accelerator):
             "COMMAND_WORDS": len(commands),
             "COMMANDS": commands,
             "CHANNELS": layer.typed.out_channels,
-            KEEP: self._places.get(layer.op.name, 0),
+            KEEP: self.place_of(layer.op.name),
         }
         names = [part.name for part in self.job.image]
         return {name: own[name] if name in own else known[name] for name in names}
