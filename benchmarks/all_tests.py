@@ -30,7 +30,7 @@ TOP = "(top)"
 """The files in tests/ itself."""
 HEAD = """# All tests
 
-Of tests with many cases CI runs a sample, always the same, and one in forty slow tests.
+Of tests with many cases CI runs a sample, always the same, with one in forty costly and slow tests.
 This page says which other sample of the default tests ran last, and when every case of every test
 did, slow ones too: `python benchmarks/all_tests.py --sample N`, or without `--sample`, folder by
 folder, writes it. What is skipped lacks a tool or a file, and says which.

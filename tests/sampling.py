@@ -1,14 +1,14 @@
 """Which cases of a test with many run by default: always the same; ``--sample N`` runs others.
 
 The cases of a test are cores, compilers, types and operators, and every core meets some of a
-file's tests. A sample has at least one case of each test that is not marked ``costly``, one in
-`SAMPLES` of all cases of those that are, and one in `EXAMPLES` of what Hypothesis draws. The
-same code runs the same tests: what fails, fails because of a change. ``--sample N`` runs another
-part; those of any `SAMPLES` numbers in a row have all cases. ``--all-cases`` runs them at once.
-Whoever names files, tests or a ``-k`` expression gets all of their cases, unless ``--sample`` is
-given. Tests that are marked ``slow`` are sampled on request, by ``--slow-sample``: one in
-`SLOW_SAMPLES`. The number is
-Hypothesis's seed as well: what failed with it fails again.
+file's tests. A sample has one in `SAMPLES` of the cases of each test, at least one; of all cases of
+tests that are marked ``costly`` it has one in `LONG_SAMPLES`, and of what Hypothesis draws one in
+`EXAMPLES`. The same code runs the same tests: what fails, fails because of a change. ``--sample N``
+runs another part: of `SAMPLES` numbers in a row all cases of a test, of `LONG_SAMPLES` the costly
+ones as well. ``--all-cases`` runs them at once. Whoever names files, tests or a ``-k`` expression
+gets all of their cases, unless ``--sample`` is given. Tests that are marked ``slow`` are sampled on
+request, by ``--slow-sample``: one in `LONG_SAMPLES`. The number is Hypothesis's seed as well: what
+failed with it fails again.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from hypothesis import settings
 SAMPLES = 10
 """Numbers in a row whose samples have all cases together."""
 
-SLOW_SAMPLES = 40
-"""One in so many slow tests runs with ``--slow-sample``."""
+LONG_SAMPLES = 40
+"""One in so many costly tests runs, and of slow tests with ``--slow-sample``."""
 EXAMPLES = 4
 """One in so many of a property's examples run; each number draws others."""
 FEWEST_EXAMPLES = 5
@@ -46,7 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="the tests of what differs from a commit (default: HEAD), by tests/README.md",
     )
     group.addoption(
-        "--slow-sample", action="store_true", help=f"of slow tests, too, run one in {SLOW_SAMPLES}"
+        "--slow-sample", action="store_true", help=f"of slow tests, too, run one in {LONG_SAMPLES}"
     )
 
 
@@ -66,13 +66,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_slow = item.get_closest_marker("slow") is not None
         if is_slow and not config.getoption("--slow-sample"):
             continue
-        costly = is_slow or item.get_closest_marker("costly") is not None
-        kind = "slow" if is_slow else "costly"
-        groups[kind if costly else item.nodeid.partition("[")[0]].append(item)
+        is_costly = item.get_closest_marker("costly") is not None
+        test = item.nodeid.partition("[")[0]
+        groups["slow" if is_slow else "costly" if is_costly else test].append(item)
     number: int = config.getoption("--sample") or 0
     left_out: set[pytest.Item] = set()
     for kind, group in groups.items():
-        one_in = SLOW_SAMPLES if kind == "slow" else SAMPLES
+        one_in = LONG_SAMPLES if kind in ("slow", "costly") else SAMPLES
         kept = sample([item.nodeid for item in group], one_in, number)
         left_out |= {item for item in group if item.nodeid not in kept}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])

@@ -30,6 +30,7 @@ def test_synthetic_models_are_named(
     assert ("SYNTHETIC" in printed and "kws;" in printed) == (source == "synthetic")
 
 
+@pytest.mark.costly
 def test_a_row_knows_where_its_model_comes_from(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

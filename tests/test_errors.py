@@ -41,6 +41,7 @@ def test_a_fault_is_at_its_source_line_if_that_is_known() -> None:
     assert DeviceFault("timeout", pc=16, symbol="f+0x4", source="f.c:3").where == "f.c:3"
 
 
+@pytest.mark.costly
 def test_near_misses_are_a_hint_of_their_own() -> None:
     """No raise statement writes them into its message."""
     seen = 0

@@ -71,6 +71,7 @@ def test_the_first_command_gives_the_figures(
         assert row["cpu"]["schedules"]["layers"] > 0
 
 
+@pytest.mark.slow
 def test_shipped_schedules_speed_up_other_weights(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

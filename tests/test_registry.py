@@ -10,6 +10,7 @@ import pytest
 from covp.base.registry import Registry
 
 
+@pytest.mark.costly
 @pytest.mark.process
 def test_a_small_model_imports_the_usual_families_alone() -> None:
     """What every command pays for; a kind that is missing brings the others."""

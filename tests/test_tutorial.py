@@ -57,6 +57,7 @@ def test_every_step(
     assert (tmp_path / "mine" / "mine.py").is_file()
 
 
+@pytest.mark.costly
 def test_the_mistake_that_it_speaks_of_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

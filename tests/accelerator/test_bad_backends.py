@@ -156,6 +156,7 @@ def test_a_driver_without_the_function() -> None:
         run(Wrong())
 
 
+@pytest.mark.costly
 def test_a_driver_that_never_starts_the_job_is_told_what_it_polls() -> None:
     class Wrong(Odd):
         body = "while (!(*(volatile uint32_t *)0x70000004 & 2));"

@@ -358,6 +358,7 @@ def test_two_classes_of_one_name_in_a_session() -> None:
         assert np.array_equal(first.run(*LAYER.inputs()), run_reference(graph, LAYER.inputs())[0])
 
 
+@pytest.mark.costly
 def test_a_rejected_layer_is_worth_something_wherever_it_runs_now() -> None:
     slow, fast = Mac({"macs_per_cycle": 1, "startup_cycles": 5000}), Narrow()
     made = build("toycar", "riscv32", [slow, fast], allow_unused=True, allow_slower=True)

@@ -58,6 +58,7 @@ def reference(op: Op, x: NDArray[np.int8]) -> NDArray[np.int8]:
     return np.clip(scaled + job.output_zero_point, *job.clamp).astype(np.int8)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("spec", ["qconv2d", "qconv2d:requantize=false"])
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m4", "cortex-m0plus"])
 def test_an_offloaded_layer_gives_the_oracle_to_the_bit(

@@ -106,6 +106,7 @@ def test_each_unit_without_a_call(spec: str, missing: str) -> None:
     assert differing(GRAPHS[spec](), uncoupled(), backend) > 0
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("spec", GRAPHS)
 def test_a_core_that_empties_its_cache_as_a_whole(spec: str) -> None:
     platform = load_platform("vexriscv-full")
@@ -130,6 +131,7 @@ def test_nothing_is_compiled_where_no_ram_is_cached() -> None:
     assert "CACHE_LINE 0\n" in files["cfu_place.h"]
 
 
+@pytest.mark.costly
 def test_buffers_share_no_line() -> None:
     """None that a unit writes shares a line with one that the core may write meanwhile."""
     for platform, line in ((uncoupled(line=64), 64), (load_platform("stm32l4r5"), 16)):

@@ -135,6 +135,7 @@ def inferences(room: int, count: int) -> list[tuple[int, int, bytes]]:
     return found
 
 
+@pytest.mark.costly
 def test_weights_are_loaded_by_the_first_inference_alone() -> None:
     plain = inferences(0, 2)
     kept = inferences(1 << 20, 3)
@@ -200,6 +201,7 @@ def test_a_run_is_measured_with_the_weights_in_place() -> None:
     assert [layer.keeps_constants for layer in warm.program.layers] == [True] * 10
 
 
+@pytest.mark.costly
 def test_estimates_are_of_the_weights_in_place() -> None:
     made = build("toycar", load_platform("riscv32"), ["systolic:weight_memory=1048576"])
     result = run(made, Sample.random(made.graph, 0), check="output")

@@ -90,6 +90,7 @@ def test_a_slower_core_or_memory_has_costs_of_its_own(kws: Graph) -> None:
     assert found["nucleo-l4r5zi"] > 1.2 * found["cortex-m4"]
 
 
+@pytest.mark.costly
 def test_what_does_not_fit_as_a_whole_is_measured_in_parts(kws: Graph) -> None:
     runs: list[int] = []
 

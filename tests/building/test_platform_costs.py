@@ -66,6 +66,7 @@ def recorded(target: Platform, op: Op) -> RecordedSchedules:
     return RecordedSchedules(known, target, compiler)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("waits", [0, 9])
 def test_the_fewest_cycles_of_the_platform_are_chosen(tmp_path: Path, waits: int) -> None:
     """Each candidate in a program of its own, one after the other."""

@@ -33,6 +33,7 @@ def moved(note: str) -> tuple[int, int, int]:
     return bytes_, now, before
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 def test_layers_are_faster_and_the_same(network, toolchain):
     if toolchain == "gcc" and shutil.which("arm-none-eabi-gcc") is None:
@@ -66,6 +67,7 @@ def test_overlap_and_patches_stay_as_planned(network):
         assert run(made, check="output").matches_reference
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("most", [200, 700, 2000])
 def test_no_more_than_is_allowed_is_moved_and_more_saves_more(network, most):
     few, some = (build(network, BOARD, ram_weights=bytes_) for bytes_ in (most, most + 1500))
@@ -73,6 +75,7 @@ def test_no_more_than_is_allowed_is_moved_and_more_saves_more(network, most):
     assert nbytes <= most and now >= moved(some.program.warnings[-1])[1]
 
 
+@pytest.mark.costly
 def test_nothing_moves_where_it_saves_nothing(network):
     plain = build(network, "cortex-m4")
     for platform, most, says in (

@@ -105,6 +105,7 @@ def test_a_name_is_of_one_board() -> None:
     assert {*shop.split()} <= {*stated}
 
 
+@pytest.mark.costly
 def test_a_program_runs_under_each_name_of_its_board() -> None:
     """One board is one platform, whatever it was called when the program was compiled."""
     with covp.Session("nucleo-l4r5zi") as session:

@@ -31,6 +31,7 @@ def hasty(tmp_path: Path) -> str:
     return f"{tmp_path}/hasty.py:Hasty"
 
 
+@pytest.mark.costly
 def test_a_difference_names_layer_and_element_and_the_command_again(call: Call, hasty: str) -> None:
     done = call("run", "kws", "-p", "riscv32", "-a", hasty, "--seed", "3")
     assert done.status == 1
@@ -58,6 +59,7 @@ def test_a_difference_in_json(call: Call, hasty: str) -> None:
     assert mismatch.got != mismatch.wanted and len(mismatch.element) == 4
 
 
+@pytest.mark.costly
 def test_compare_says_which_model_is_wrong_and_how_much_was_compared(
     call: Call, hasty: str
 ) -> None:
@@ -81,6 +83,7 @@ def test_levels(call: Call, small: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert call("run", small, "-p", "riscv32", "--check", "some").status == 2
 
 
+@pytest.mark.costly
 def test_the_check_is_not_part_of_the_simulation_time(call: Call, small: Path) -> None:
     documents = [
         call("run", small, "-p", "riscv32", "--check", level, "--json").document

@@ -80,6 +80,7 @@ def damaged_caches(call: Call, small: Path, root: Path, seeds: range) -> None:
         assert document(call, small) == expected, seed
 
 
+@pytest.mark.costly
 def test_a_damaged_marker_is_written_again(call: Call, small: Path, root: Path) -> None:
     expected = document(call, small)
     marker = root / "CACHEDIR.TAG"
@@ -89,6 +90,7 @@ def test_a_damaged_marker_is_written_again(call: Call, small: Path, root: Path) 
     assert marker.read_bytes() == whole
 
 
+@pytest.mark.costly
 def test_a_flipped_bit_in_a_linked_image(call: Call, small: Path, root: Path) -> None:
     """Each bit that is tried: the result is right, and the damage is counted."""
     expected = document(call, small)
@@ -101,6 +103,7 @@ def test_a_flipped_bit_in_a_linked_image(call: Call, small: Path, root: Path) ->
     assert state["repaired"] == len(list(root.glob("images/*.elf")))
 
 
+@pytest.mark.costly
 def test_the_cache_shows_its_size_and_is_cleared(call: Call, small: Path, root: Path) -> None:
     document(call, small)
     state = json.loads(call("cache", "--json").out)

@@ -11,6 +11,7 @@ from .conftest import Call, wrong_outputs
 from .documents import add_up, read
 
 
+@pytest.mark.costly
 def test_document(call: Call, small: Path) -> None:
     arguments = (small, "toycar", "-p", "riscv32", "-a", "qconv2d")
     done = call("compare", *arguments, "--json")

@@ -59,6 +59,7 @@ def test_table(call: Call, small: Path) -> None:
     assert lines[1].split()[-1] == "yes"
 
 
+@pytest.mark.costly
 def test_a_platform_without_a_place_for_accelerators_is_a_row(call: Call, small: Path) -> None:
     done = call("compare", small, "-p", "mps3-an547", "-p", "riscv32", "-a", "qconv2d", "--json")
     assert done.status == 0

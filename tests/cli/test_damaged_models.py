@@ -120,6 +120,7 @@ def test_truncations(model: bytes, place: float) -> None:
     read(model[: int(place * len(model))])
 
 
+@pytest.mark.costly
 @settings(max_examples=1500, deadline=None)
 @given(models, flips)
 def test_flipped_bytes(model: bytes, changes: list[tuple[float, int]]) -> None:

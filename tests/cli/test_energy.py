@@ -20,6 +20,7 @@ def test_without_the_units_share_there_is_no_sum(call: Call) -> None:
     assert "energy: not estimated: gemm states no energy" in call(*COMMAND, "gemm").out
 
 
+@pytest.mark.costly
 def test_the_report_says_estimated_and_every_source(call: Call) -> None:
     text = call(*COMMAND, UNIT, "--verbose").out
     (line,) = (line for line in text.splitlines() if line.startswith("energy:"))

@@ -10,6 +10,7 @@ from covp.cli.groups import HEADINGS
 from .conftest import Call
 
 
+@pytest.mark.costly
 def test_a_variable_is_an_option_s_default(
     call: Call, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,7 +53,7 @@ def run(platform: str, elf: bytes) -> tuple[int, str]:
         return status, uart.text
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", ["riscv32", "riscv32f", "cortex-m0plus"])
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 def test_firmware_gives_the_right_bits(call: Call, tmp_path: Path, platform: str, toolchain: str):

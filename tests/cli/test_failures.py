@@ -134,6 +134,7 @@ def test_the_tensor_of_a_wrong_model(call: Call, tmp_path: Path) -> None:
     assert error["tensor"] and f"tensor {error['tensor']} has a dynamic shape" in error["message"]
 
 
+@pytest.mark.slow
 def test_the_bytes_of_what_does_not_fit(call: Call) -> None:
     error = call("run", "vww", "-p", "hifive1", "--json").document["error"]
     assert error["needed"] > error["available"] > 0
@@ -236,6 +237,7 @@ def test_a_full_disk_behind_standard_output() -> None:
         assert done.stderr.count(b"\n") == 1 and done.stderr.startswith(b"covp: "), done.stderr
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
 def test_closed_streams(closed: str, small: Path, tmp_path: Path) -> None:
     """The work is done; what cannot be printed is said, and lands in no file."""
@@ -251,6 +253,7 @@ def test_closed_streams(closed: str, small: Path, tmp_path: Path) -> None:
     assert not any(b"files in" in path.read_bytes() for path in target.rglob("*.h"))
 
 
+@pytest.mark.costly
 def test_names_that_are_no_text(tmp_path: Path) -> None:
     name = os.fsencode(tmp_path) + b"/\xff\xfe.tflite"
     command = [os.fsencode(word) for word in COVP]

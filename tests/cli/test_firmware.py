@@ -60,6 +60,7 @@ def test_the_serial_port_and_the_status(call: Call, status: int) -> None:
     assert re.search(rf"on riscv32: status {status}, [\d,]+ instructions, [\d,]+ cycles", done.err)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["mps2-an386", "qemu-riscv32"])
 def test_semihosting_is_answered(call: Call, platform: str, tmp_path: Path) -> None:
     elf = link(platform, SourceText.read(TESTS / "device" / "semihosting.c"))
@@ -202,6 +203,7 @@ def test_cycles_between_two_places(call: Call, platform: str) -> None:
     assert first > rows[0][1] and second < first
 
 
+@pytest.mark.costly
 def test_places_that_are_not_reached(call: Call) -> None:
     elf = serial("riscv32", 0)
     missing = call("firmware", elf, "-p", "riscv32", "--cycles-between", "main", "mian")

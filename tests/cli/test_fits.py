@@ -68,7 +68,7 @@ def test_where_the_fastest_schedules_do_not_fit_smaller_ones_are_tried(
     assert "yes (size)" in call("fits", "resnet", *boards).out
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 def test_a_budget_sorts_and_marks(call: Call, tmp_path: Path) -> None:
     page = tmp_path / "fits.html"
     document = call("fits", "kws", *BOARDS, "--budget", "ms=71,ram=64K", "--json").document
@@ -98,6 +98,7 @@ def test_accelerators_and_several_models(call: Call, small: Path) -> None:
     assert max(row["cycles"] for row in rows.document["rows"]) < 1_000_000
 
 
+@pytest.mark.costly
 def test_the_command_for_more_runs(
     call: Call, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def elf() -> Path:
     return link_standalone(compiler, platform, [SourceText("answer.c", PROGRAM)])
 
 
+@pytest.mark.costly
 def test_a_program_is_there_from_the_start(elf: Path, tmp_path: Path) -> None:
     svd = tmp_path / "board.svd"
     with serving("-p", "stm32f746", "--elf", elf, "--svd", svd) as server:

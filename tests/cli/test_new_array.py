@@ -23,6 +23,7 @@ def array(tmp_path: Path) -> Path:
     return tmp_path / "mac16" / "mac16.py"
 
 
+@pytest.mark.costly
 def test_it_runs_bit_exactly_and_is_short(array: Path) -> None:
     assert len(array.read_text().splitlines()) <= 120
     result = evaluate("toycar", "riscv32", [f"{array}:size=8"])

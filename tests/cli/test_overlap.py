@@ -56,6 +56,7 @@ def test_it_needs_an_accelerator(call: Call, branches: Path) -> None:
     assert done.status == 2 and "name one with --accel" in done.err
 
 
+@pytest.mark.costly
 def test_compare_shows_what_it_brings(call: Call, branches: Path) -> None:
     rows = [
         call("compare", branches, *UNIT, *more, "--json").document["rows"][0]

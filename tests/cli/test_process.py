@@ -27,6 +27,7 @@ def test_nothing_but_json_on_standard_output(small: Path) -> None:
         assert done.stderr == ""
 
 
+@pytest.mark.costly
 def test_the_installed_command() -> None:
     command = Path(sys.executable).parent / "covp"
     if not command.is_file():
@@ -35,6 +36,7 @@ def test_the_installed_command() -> None:
     assert done.returncode == 0 and "riscv32" in done.stdout
 
 
+@pytest.mark.costly
 def test_an_error_is_one_line_and_a_status(tmp_path: Path) -> None:
     done = run("run", tmp_path, "-p", "riscv32")
     assert (done.returncode, done.stdout) == (1, "")

@@ -142,6 +142,7 @@ def test_a_search_asks_for_some_designs_and_goes_on(call: Call, file: Path) -> N
     assert len(set(keys[2])) == 12, "the space has as many"
 
 
+@pytest.mark.costly
 def test_the_table_says_what_failed(call: Call, file: Path) -> None:
     file.write_text(SWEEP.replace("[128K, 5K]", "[5K]").replace("riscv32, ", ""))
     done = call("sweep", file, "-o", file.with_name("out"), "--jobs", "1")

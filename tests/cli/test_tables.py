@@ -58,6 +58,7 @@ def test_columns_leave_in_the_order_given() -> None:
     assert fit(columns, rows, 5)[0] == [0]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("command", ["platforms", "models", "doctor", "cache"])
 @pytest.mark.parametrize("width", [80, 200])
 def test_listings_fit(
@@ -72,6 +73,7 @@ def test_listings_fit(
     assert done.status == 0 and max(map(len, paths)) <= width
 
 
+@pytest.mark.costly
 def test_streams_without_unicode_get_lines_that_they_can_hold() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "covp", "platforms"],

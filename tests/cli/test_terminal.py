@@ -67,6 +67,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: " ".join(call)[:20].replace("{", ""))
 def test_escapes_of_files_do_not_reach_the_terminal(call: tuple[str, ...], tmp_path: Path) -> None:
     model = hostile(tmp_path, f"net{ESCAPES}.onnx")

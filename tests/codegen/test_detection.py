@@ -73,6 +73,7 @@ def test_equals_litert(litert: Any, dtype: str, background: int, score: float) -
             np.testing.assert_allclose(ours[:, :count], theirs[:, :count], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_kernel_equals_reference(run_layer: Any, platform: str, dtype: str) -> None:

@@ -23,6 +23,7 @@ def between(program: Program, position: int) -> list[tuple[int, int]]:
     return [(t.offset, t.offset + t.bytes) for t in after]
 
 
+@pytest.mark.costly
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("model", "accelerators", "streaming"),

@@ -135,6 +135,7 @@ def test_powers_of_other_types(run_layer: Any, base: str, exponent: str) -> None
     agrees(run_layer, "riscv32", layer("POW", None, values, base), values)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("source", ["float32", "bool", "int8", "uint16", "int64"])
 def test_casts(run_layer: Any, source: str) -> None:
     """Out of range: floats saturate, integers wrap."""

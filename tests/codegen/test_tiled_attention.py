@@ -85,6 +85,7 @@ LAYERS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", PLATFORMS)
 @settings(max_examples=12, deadline=None)
 @given(LAYERS)

@@ -88,6 +88,7 @@ def no_gcc() -> None:
 OBJECT = HostBinary(".o", ("-O2", "-fPIC"), ("-r",))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("program", "gcc"),
     [

@@ -486,6 +486,7 @@ ahead:
     assert device.board.instruction_uses("dsp") == {"dot": 2, "mix": 1}
 
 
+@pytest.mark.costly
 def test_too_many_different_ones(loaded):
     device = loaded("nop").device
     base = device.platform.flash.start

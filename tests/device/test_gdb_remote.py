@@ -99,6 +99,7 @@ def test_an_endless_loop_ends_with_the_time(session: Session) -> None:
     assert module["add"](1, 2).result() == 3
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", QEMU)
 def test_kws_has_the_same_bits_as_on_the_virtual_device(platform: str) -> None:
     # kws does not fit the HiFive1's 16 KB

@@ -119,6 +119,7 @@ def test_models_give_what_the_reference_gives(model: str) -> None:
         assert profile.seconds is not None and 0 < profile.seconds < result.simulation_seconds
 
 
+@pytest.mark.costly
 @on_host
 def test_layers_one_by_one() -> None:
     assert run(build("toycar", "host"), device="host", by_layer=True).matches_reference
@@ -378,6 +379,7 @@ def test_memory_is_whole_pages() -> None:
         HostDevice(msgspec.structs.replace(board, memory=(board.memory[0], ram)))
 
 
+@pytest.mark.costly
 @on_host
 def test_the_command_line_says_that_time_is_measured() -> None:
     run = "from covp.cli.main import main; main()"

@@ -92,6 +92,7 @@ def test_registers(request: pytest.FixtureRequest, name: str) -> None:
             assert read[register] == 0x20000000 + 0x100 * number, register
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("hosted", [False, True])
 @pytest.mark.parametrize("model", ["kws", "toycar"])

@@ -149,6 +149,7 @@ def test_an_endless_loop_ends_with_the_time(board: Board) -> None:
         assert module["add"](1, 2).result() == 3
 
 
+@pytest.mark.costly
 def test_a_probe_that_is_pulled_out(board: Board) -> None:
     device = board.device()
     device.write(RAM, b"abcd")

@@ -52,6 +52,7 @@ def test_the_known_error_of_a_model_is_its_largest(generator: ModuleType) -> Non
             assert abs(row["error"]) <= errors[memory], row
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("core", "compiler"), [("cortex-m4f", "gcc"), ("cortex-m7f", "zig")])
 def test_coremark_still_takes_as_many_cycles(
     generator: ModuleType, core: str, compiler: str

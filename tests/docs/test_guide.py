@@ -45,6 +45,7 @@ def test_a_row_of_the_table_is_what_is_retimed(platform: str, size: int):
     assert numbers(row[1]) == [pytest.approx(cycles, rel=0.02) for cycles in found]
 
 
+@pytest.mark.costly
 def test_the_core_alone_and_with_the_unit():
     profiles = [run(built("cortex-m4", *unit)).profile for unit in ((), ("gemm",))]
     for what, scale in (("instructions", 1), ("cycles", 1), ("milliseconds at 120 MHz", 120_000)):

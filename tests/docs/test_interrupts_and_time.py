@@ -9,6 +9,7 @@ from tests.docs.test_pages import blocks
 PAGE = "interrupts-and-time.md"
 
 
+@pytest.mark.costly
 def test_the_code_prints_what_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, object] = {}
     codes, texts = blocks(PAGE, "python"), blocks(PAGE, "text")

@@ -47,7 +47,7 @@ def lines_of(expected: str, output: str) -> None:
         rest = rest.partition(line)[2]
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 def test_from_an_empty_folder_to_ci(tmp_path: Path) -> None:
     code, test, more = blocks("c")[0], blocks("python")[0], blocks("python")[1]
     wrong, outside = blocks("text")

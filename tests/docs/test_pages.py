@@ -126,6 +126,7 @@ def test_the_code_of_memory_safety(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(pattern, printed), printed
 
 
+@pytest.mark.costly
 def test_the_code_of_testing() -> None:
     names: dict[str, Any] = {}
     ran = []

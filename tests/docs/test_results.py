@@ -100,6 +100,7 @@ def test_whole_models_still_need_as_many_instructions(
     assert found["cycles"] == claimed["cycles"]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 def test_layers_still_need_as_many_instructions(
     toolchain: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

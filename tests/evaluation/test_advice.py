@@ -162,6 +162,7 @@ def test_the_layer_that_sets_the_peak_of_ram_where_it_is_scarce() -> None:
     assert not advised("vww", "riscv32")
 
 
+@pytest.mark.costly
 def test_the_command_prints_two_at_most_and_json_has_all(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def evaluated(graph: Graph, backend: Any) -> Evaluation:
     return run(build(graph, "riscv32", [backend], allow_slower=True))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("by", "reported"), [(1, False), (0.95, False), (0.7, True), (0.1, True), (4, True)]
 )

@@ -73,6 +73,7 @@ def test_a_record_says_where_cycles_come_from(toycar: Build) -> None:
     assert record.cycles_source.kind == "estimated" and record.cycles_source.model
 
 
+@pytest.mark.costly
 def test_an_evaluation_is_a_build_that_ran(toycar: Build) -> None:
     schedules = recorded_schedules(toycar.platform)
     tuned = run(build("toycar", "riscv32", schedules=schedules), Sample.random(toycar.graph, 4))
@@ -150,6 +151,7 @@ def test_comparing_does_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.mac_coverage is not None and 0.5 < found.mac_coverage <= 1
 
 
+@pytest.mark.costly
 def test_offload_that_is_required() -> None:
     made = build("kws", "riscv32", ["qconv2d"], require_offload=["CONV_2D"])
     assert all(layer.target == "qconv2d" for layer in made.program.layers if layer.op == "CONV_2D")

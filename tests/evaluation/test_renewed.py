@@ -63,6 +63,7 @@ def alone(how: str, graph: Graph) -> Evaluation:
     return found.result
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("how", ["run", "compare", "survey"])
 def test_the_default_is_taken_where_a_schedule_became_slower(
     how: str,

@@ -135,6 +135,7 @@ def test_a_driver_that_computes_in_software_is_not_offloading(planted: type[Lazy
         run(demanding)
 
 
+@pytest.mark.costly
 def test_its_honest_twin_passes() -> None:
     made = build("toycar", "riscv32", [Dense()], require_offload=["FULLY_CONNECTED"])
     result = run(made)

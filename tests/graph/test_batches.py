@@ -77,6 +77,7 @@ def test_what_no_input_reaches_is_the_same_for_all() -> None:
     compare(graph, [random_inputs(graph.inputs, seed) for seed in range(3)])
 
 
+@pytest.mark.costly
 def test_layers_of_every_kind() -> None:
     """A call of several samples has the bits of calls of one, where the map says that it may."""
     taken = set()

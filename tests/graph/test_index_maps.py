@@ -120,6 +120,7 @@ def test_each_kind_has_layers() -> None:
     assert {op.kind for op in layers()} == set(OPS)
 
 
+@pytest.mark.costly
 def test_what_changes_is_what_the_map_says() -> None:
     wrong = Counter(
         op.kind
@@ -152,6 +153,7 @@ def _loose(changed: Counter[str], said: Counter[str]) -> frozenset[str]:
     return frozenset(kind for kind in said if changed[kind] < LOOSE * said[kind])
 
 
+@pytest.mark.costly
 def test_maps_are_tight() -> None:
     changed, said = _reactions(changes())
     for draw in range(1, 6):  # by chance no box was better than another
@@ -163,6 +165,7 @@ def test_maps_are_tight() -> None:
     assert sum(changed[kind] >= 0.5 * said[kind] for kind in reacting) >= 95
 
 
+@pytest.mark.costly
 def test_wrong_maps_are_found() -> None:
     """One index beside, a window that is one shorter, one element of a row in the place of all."""
     planted, caught, rng = 0, 0, np.random.default_rng(1)

@@ -134,6 +134,7 @@ def test_calls_start_from_the_same_state(module):
     assert count != kernel.latest.instructions
 
 
+@pytest.mark.costly
 def test_a_division_takes_time_by_its_operands():
     """Arm's SDIV and UDIV end early (Cortex-M4 TRM, 3.3.1: 2 to 12 cycles)."""
     with covp.Session("cortex-m4") as session:

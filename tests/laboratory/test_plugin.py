@@ -114,6 +114,7 @@ def test_the_device_is_put_back_between_tests_examples_and_files(project, device
         assert "uses a function-scoped fixture" in run
 
 
+@pytest.mark.costly
 def test_features_that_a_core_has_not_got_are_skipped(project):
     project.test(
         """
@@ -137,6 +138,7 @@ def test_typing_error(covp_session): ...
     assert run.out.count("covp_feature: unknown 'fpuu': did you mean fpu?") >= 3
 
 
+@pytest.mark.costly
 def test_mistakes_are_one_line(project):
     project.test(
         """
@@ -178,6 +180,7 @@ def test_fault(kernel):
     assert "covp/runtime" not in run
 
 
+@pytest.mark.costly
 def test_a_project_without_covp_pays_nothing(project):
     heavy = ["numpy", "unicorn", "elftools", "yaml", "rich", "click", "hypothesis", "covp.codegen"]
     project.write(

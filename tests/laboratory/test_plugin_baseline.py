@@ -74,6 +74,7 @@ def test_figures_are_those_of_the_calls_in_any_order_and_process(project):
     assert by_test["test_it.py::test_count[riscv32]"].keys() == {"code_bytes"}
 
 
+@pytest.mark.costly
 def test_cycles_that_depend_on_addresses_are_not_compared(project):
     with_caches = ("--covp-platform", "nucleo-l4r5zi", "-k", "test_dot")
     run = project.run(*with_caches, "--covp-baseline", "b.json", "--covp-update")

@@ -43,6 +43,7 @@ def test_coverage_is_that_of_all_examples_platforms_and_processes(project):
     assert hits[str(DOT.splitlines().index("int32_t count(void) { return ++calls; }") + 1)] == "10"
 
 
+@pytest.mark.costly
 def test_undefined_behaviour_is_found(project):
     project.test(
         """
@@ -57,6 +58,7 @@ def test_sum(kernel):
     assert "undefined behaviour" in run and "signed integer overflow: 2147483647 + 1" in run
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "device", ["qemu-riscv32:gdb:qemu", pytest.param("picorv32:rtl", marks=pytest.mark.slow)]
 )

@@ -80,6 +80,7 @@ def test_an_early_out(module):
     assert worst.count == known
 
 
+@pytest.mark.costly
 def test_divisions(module):
     kernel, n = Kernel(module["quotients"]), 3
     sizes = [0, *((1 << bits) - 1 for bits in range(1, 33))]
@@ -105,6 +106,7 @@ def test_calls_start_from_the_same_state(module):
     assert worst.count == worst.median > 300
 
 
+@pytest.mark.costly
 def test_the_result_is_a_test(module, tmp_path):
     """It runs in a process of its own, and fails where the kernel is slower."""
     kernel = Kernel(module["sort"])

@@ -69,6 +69,7 @@ def test_the_summary_is_written_and_the_status_is_that_of_the_check(
     assert action.run("Verdict").returncode == status
 
 
+@pytest.mark.costly
 def test_without_a_baseline_budgets_are_checked(folder: Path) -> None:
     action = used(folder, "same.json worse.json", baseline="", thresholds="--max-instructions 1100")
     action.run("Check")

@@ -49,6 +49,7 @@ def document(*arguments: object, site: Path) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.costly
 def test_doctor_says_what_came_from_where(package: Path) -> None:
     found = {one["tool"]: one for one in document("doctor", site=package)}
     for tool, value in (

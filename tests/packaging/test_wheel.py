@@ -37,6 +37,7 @@ def expected(checkout: Path) -> set[str]:
     return found
 
 
+@pytest.mark.costly
 def test_top_level_names(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert tops == {"covp", next(top for top in tops if top.endswith(".dist-info"))}

@@ -247,6 +247,7 @@ def test_a_clock_too_fast_for_the_flash_or_the_voltage(
         words[rcc + 8] = 3 if name == "stm32l4r5" else 2
 
 
+@pytest.mark.costly
 def test_a_poll_without_end_is_found() -> None:
     """Start-up code that switches the PLL on before it selects its source."""
     program = load("stm32l4r5", """

@@ -28,6 +28,7 @@ def read(path: Path) -> tuple[list[str], list[list[str]]]:
     return head, rows
 
 
+@pytest.mark.costly
 def test_columns_and_sums(tmp_path: Path, kws: Run, document: dict[str, Any]) -> None:
     write_csv(tmp_path / "r.csv", [("run", kws)])
     head, rows = read(tmp_path / "r.csv")

@@ -139,6 +139,7 @@ def test_runs_are_compared(
         assert f"{before['cycles'] / after['cycles']:.2f}</td>" in opened.dom
 
 
+@pytest.mark.costly
 def test_what_is_missing_is_said_with_the_way_to_get_it(
     tmp_path: Path, plain: dict[str, Any], written: Written
 ) -> None:

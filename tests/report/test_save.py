@@ -5,6 +5,8 @@ import zlib
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from covp.evaluation.documents import Run
 from covp.report.figures.layers import layers_figure
 from covp.report.figures.roofline import roofline_figure
@@ -35,6 +37,7 @@ def pixels(content: bytes) -> tuple[int, int, bytes]:
     return width, height, zlib.decompress(data)
 
 
+@pytest.mark.costly
 def test_png(tmp_path: Path, kws: Run) -> None:
     paths = save_figures(figures(kws), tmp_path / "made", "png")
     assert [path.name for path in paths] == ["layers.png", "roofline.png"]
@@ -52,6 +55,7 @@ def test_svg(tmp_path: Path, kws: Run) -> None:
     assert "Cycles by layer" in texts and "core cycles" in texts
 
 
+@pytest.mark.costly
 def test_points_of_a_sweep_are_in_the_files(tmp_path: Path) -> None:
     rows = [*sweep_rows.grid(models=("kws", "vww"))]
     found = figures_of(sweep_sections([Sweep("swept", rows)]))

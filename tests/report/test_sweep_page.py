@@ -162,6 +162,7 @@ def test_ten_thousand_points(tmp_path: Path) -> None:
     assert said["over"] <= 0
 
 
+@pytest.mark.costly
 def test_what_hardly_varies_has_no_figure(tmp_path: Path) -> None:
     """Of each model; it is named with its values, and stays in the tables."""
     rows = [one | {"accuracy": 0.9} for one in sweep_rows.searched(60)]
@@ -184,6 +185,7 @@ def test_what_hardly_varies_has_no_figure(tmp_path: Path) -> None:
     assert any("ram_bytes" in name for name in names)
 
 
+@pytest.mark.costly
 def test_two_sweeps(tmp_path: Path) -> None:
     """What changed is told in figures: one point is better, one has failed, one is new."""
     before = sweep_rows.grid("0.1.0", ("kws",))

@@ -77,6 +77,7 @@ def test_the_stack_is_named_where_it_is_what_is_missing() -> None:
     assert "`stack`" not in refusal("kws", with_memory("smaller", 512, 8))
 
 
+@pytest.mark.costly
 def test_a_dynamic_range_model_expanded_to_float_is_named() -> None:
     graph = dynamic_range(1500)
     assert graph.expanded_bytes == 3 * 1500 * 256

@@ -57,11 +57,13 @@ def pools(device: str, method: str, count: int) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("method, count", [("fork", 20), ("spawn", 1), ("forkserver", 1)])
 def test_pools_of_a_virtual_device_are_right(method: str, count: int) -> None:
     assert not pools("virtual", method, count)
 
 
+@pytest.mark.costly
 def test_pools_of_rtl_are_right() -> None:
     try:
         covp.Session("picorv32", device="rtl").close()
@@ -139,6 +141,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
         yield Opened(tmp_path, stack)
 
 
+@pytest.mark.costly
 def test_handles_that_a_fork_cannot_copy_refuse_by_name(opened: Opened) -> None:
     assert len(opened.handles) == 6 + (importlib.util.find_spec("sqlalchemy") is not None)
     for label, (handle, use) in opened.handles.items():

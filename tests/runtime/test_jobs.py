@@ -58,6 +58,7 @@ def knows(kind: str) -> tuple[bool, bool]:
     return find_user_operator(kind) is not None, find_dot_product("dot4") is not None
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("count", [1, 2])
 def test_results_and_errors(count: int) -> None:
     with open_jobs(halved, count) as jobs:
@@ -107,6 +108,7 @@ def test_without_retry_a_death_is_said_at_once() -> None:
     assert str(done.error) == "ended its process by SIGSEGV"
 
 
+@pytest.mark.costly
 def test_a_call_that_crashes_twice_has_its_result(tmp_path: Path) -> None:
     with Processes(partial(die_until, tmp_path / "log", 2), 1) as jobs:
         (done,) = jobs.call([0])

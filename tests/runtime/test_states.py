@@ -97,6 +97,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
     return Recipe(draw)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32f", "cortex-m4"])
 @settings(deadline=None, max_examples=8)
 @given(recipe=recipes())

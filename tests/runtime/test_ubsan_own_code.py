@@ -54,6 +54,7 @@ def sized(module: Module, values: tuple[NDArray[np.float32], ...], name: str) ->
     return found
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform, toolchain", CORES)
 def test_mathematical_functions(platform: str, toolchain: str) -> None:
     """For the magnitudes and special values of the accuracy tests."""
@@ -111,6 +112,7 @@ def check_model(
     assert np.allclose(output, expected, atol=0 if expected.dtype == np.int8 else 1e-5)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform, toolchain", CORES)
 @pytest.mark.parametrize("name", ["kws", pytest.param("toycar", marks=pytest.mark.slow)])
 def test_models(name: str, platform: str, toolchain: str) -> None:
@@ -126,6 +128,7 @@ def test_larger_models(name: str, platform: str, toolchain: str) -> None:
     check_model(name, platform, toolchain)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "accelerator",
     [

@@ -31,6 +31,7 @@ def least(strategy: st.SearchStrategy[Any], wrong: Callable[[Any], Any]) -> Any:
     return min(found, key=np.size)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("strategy", "wrong", "expected"),
     [

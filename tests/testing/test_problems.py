@@ -218,6 +218,7 @@ def test_the_text_of_a_problem_makes_it_again(strategy: Any, data: st.DataObject
     assert all(map(np.array_equal, one, two))
 
 
+@pytest.mark.costly
 def test_what_is_wrong_for_three_rows_shrinks_to_three_rows_of_zeros() -> None:
     p = find(
         problems.convolutions(),

@@ -152,6 +152,7 @@ def test_a_store_after_the_end_is_found(device: VirtualDevice, tmp_path: Path, m
             copy(device, RAM, RAM + 0x1000, 128)
 
 
+@pytest.mark.slow
 def test_two_units_have_memories_of_their_own(device: VirtualDevice, tmp_path: Path) -> None:
     for place, name in ((BASE, "one"), (BASE + 0x1000, "two")):
         device.attach(make(tmp_path / "unit"), place, name)

@@ -29,7 +29,7 @@ def test_layers() -> None:
     assert min(verdict.accepted[kind] for kind in ("CONV_2D", "FULLY_CONNECTED")) > 50
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["kws", "resnet"])
 def test_models(model: str) -> None:
     made = build(model, load_platform("riscv32"), [f"{UNIT}:rtl=yes,rtl_check=true"])

@@ -27,7 +27,7 @@ def unit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return new_unit(tmp_path_factory.mktemp("unit"))
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @pytest.mark.parametrize(("registers", "memory"), BUSES)
 def test_every_bus(registers: str, memory: str, tmp_path: Path) -> None:
     verdict = verify(str(new_unit(tmp_path, registers, memory)), examples=40, against_rtl=True)
@@ -48,6 +48,7 @@ def _jobs(found: Evaluation) -> list[int]:
     return [entry.offload.compute for entry in found.profile.layers if entry.offload]
 
 
+@pytest.mark.costly
 def test_a_model_has_the_bits_of_the_reference_and_the_cycles_of_the_rtl(unit: Path) -> None:
     python = _run("riscv32", str(unit))
     rtl = _run("riscv32", f"{unit}:rtl=yes,rtl_check=true")

@@ -89,6 +89,7 @@ def test_the_cycles_of_a_block_are_those_of_scale_sim() -> None:
         assert unit.cycles(tile) == int(row["cycles"]) + 1, row
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("model", ["kws", "toycar"])
 def test_an_estimate_is_the_time_of_the_job_that_runs(model: str) -> None:
     result = evaluate(model, "riscv32", ("systolic",))
@@ -132,6 +133,7 @@ def test_what_is_stationary_is_moved_once(stationary: str) -> None:
         assert stream.moved(2) == match.op.output.size
 
 
+@pytest.mark.costly
 def test_more_memory_and_buffers_never_cost_much() -> None:
     for match in matches("resnet")[:2]:
         small = Systolic({"scratchpad": "4096", "accumulators": "4096"}).estimate(match)
@@ -249,6 +251,7 @@ def test_a_result_that_is_not_stored_is_rejected() -> None:
         unit.compute(job)
 
 
+@pytest.mark.costly
 def test_a_timeline_shows_what_each_engine_does() -> None:
     made = build("kws", "riscv32", ["systolic:arrays=2"])
     result = run(made, wanted=Wanted(timeline=True))
@@ -275,6 +278,7 @@ def test_reports_say_how_layers_are_cut() -> None:
     assert text.endswith(f"commands of {4 * words:,} B")
 
 
+@pytest.mark.costly
 def test_several_arrays_share_a_layer() -> None:
     def total(arrays: int) -> int:
         unit = Systolic({"arrays": arrays, "rows": 8, "columns": 8, "bytes_per_cycle": 32})

@@ -36,6 +36,7 @@ def test_host_by_its_run_time() -> None:
     assert str(choose(graph.ops[0])) == result.best.schedule
 
 
+@pytest.mark.costly
 def test_openocd_by_the_cores_cycle_counter() -> None:
     graph = convolution()
     with virtual_board("stm32f746") as board:

@@ -34,6 +34,7 @@ def convolution() -> Graph:
     ).graph()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", [BOARD, WITHOUT_DSP], ids=["dsp", "nodsp"])
 def test_tuned(platform: covp.Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COVP_CACHE_DIR", str(tmp_path / "cache"))

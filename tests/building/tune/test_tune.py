@@ -227,6 +227,7 @@ def test_tuning_keeps_trials_resumes_and_is_used(own_cache: Path) -> None:
     }
 
 
+@pytest.mark.costly
 def test_each_layer_gets_its_share_of_the_time(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

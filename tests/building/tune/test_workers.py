@@ -14,6 +14,7 @@ from tests.processes import descendants, running
 COVP = [sys.executable, "-c", "from covp.cli.main import main; main()"]
 
 
+@pytest.mark.costly
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and prctl")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path) -> None:

@@ -78,6 +78,7 @@ def test_polling_is_not_sleeping(tmp_path: Path) -> None:
     assert result.energy.parts[0].count == result.profile.cycles
 
 
+@pytest.mark.costly
 def test_a_unit_in_the_core_counts_its_work_once() -> None:
     """Each of its layers reports the work of all of them."""
     platform = load_platform("riscv32")
@@ -93,6 +94,7 @@ def test_a_unit_in_the_core_counts_its_work_once() -> None:
     assert result.energy.parts[1].count == pytest.approx(TOYCAR_MACS, rel=0.01)
 
 
+@pytest.mark.costly
 def test_no_energy_on_a_platform_without_figures() -> None:
     assert toycar("stm32f746").energy is None
 

@@ -118,6 +118,7 @@ def test_generated_code_has_no_undefined_behaviour(cases: list[Unusual]) -> None
     under_the_sanitizer(cases)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "name", ["cortex-m0plus", "riscv32", pytest.param("cortex-m4", marks=pytest.mark.slow)]
 )

@@ -94,7 +94,7 @@ def products() -> list[Alone]:
     return [Alone(op, [tensors.filled(t, 1, content) for t in (x, y)]) for content in CONTENTS]
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @on_host
 def test_int16_has_no_undefined_behaviour() -> None:
     under_the_sanitizer([*convolutions(None), *functions(), *products()])

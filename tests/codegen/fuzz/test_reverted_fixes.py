@@ -71,6 +71,7 @@ def check_finding(name: str, found: object, sources: dict[str, str], detail: str
     assert "in layer " in found.detail
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform, toolchain", CORES)
 def test_a_shift_by_32(platform: str, toolchain: str, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["requantize_shift_fc", "requantize_shift_mul"]

@@ -66,6 +66,7 @@ def wait_for(where: str, process: subprocess.Popen[str]) -> None:
             threading.Event().wait(0.02)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 @pytest.mark.parametrize("platform", sorted(MACHINES))
 def test_a_long_walk_is_the_same(platform: str, toolchain: str) -> None:

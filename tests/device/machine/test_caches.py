@@ -109,6 +109,7 @@ accesses = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.costly
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     places=accesses,

@@ -180,6 +180,7 @@ def profiled(platform: Platform, accelerators: list[str]) -> tuple[Profile, Stop
         return graph.profile(), stop, device.counts.trace().since(before).causes
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "accelerators", "waits"),
     [
@@ -219,6 +220,7 @@ def test_layers_and_functions_of_a_model(
 # -- the command -----------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 def test_the_table_and_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     for option in ("--causes", "--json"):
         with pytest.raises(SystemExit) as done:

@@ -83,6 +83,7 @@ def test_short_address_space_is_one_line(platform: str, limit: int) -> None:
     assert int(last.split()[0]) < 4
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
 @pytest.mark.parametrize("more", [0, 1, 8, 30, 60])
 def test_a_run_that_gets_no_memory_is_one_line_and_the_device_goes_on(

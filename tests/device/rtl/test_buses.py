@@ -50,7 +50,7 @@ def cycles(on: Platform, spec: str | None) -> int:
         return session.profile().cycles or 0
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", [None, "qconv2d:wait=poll", "qconv2d:wait=sleep"])
 @pytest.mark.parametrize("waits", [(0, 0), (1, 0), (0, 2), (3, 1)])
 def test_ahb_takes_the_cycles_of_obi(waits, spec, tmp_path):
@@ -59,6 +59,7 @@ def test_ahb_takes_the_cycles_of_obi(waits, spec, tmp_path):
     assert ahb == obi if spec is None else abs(ahb - obi) <= 5  # when a driver looks
 
 
+@pytest.mark.costly
 def test_what_ahb_cannot_do_is_named(tmp_path):
     """Ibex writes three bytes of a misaligned word in one access; AHB has no such transfer."""
     need_rtl("ibex")

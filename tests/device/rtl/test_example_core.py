@@ -32,7 +32,7 @@ def test_it_does_what_the_virtual_device_does(own):
     assert [row for row in rows if row.difference or row.notes or row.skipped] == []
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @pytest.mark.parametrize("waits", [(0, 0), (1, 0), (3, 1)])
 def test_a_model_on_its_rtl_and_by_its_timing_model(own, waits):
     """Its timing model, which was fitted by `covp calibrate`, takes the RTL's cycles of toycar."""

@@ -47,6 +47,7 @@ def _check(model: str, platform: str) -> None:
     assert str(ours.sources.cycles).startswith(f"rtl by {platform}, zero wait states")
 
 
+@pytest.mark.costly
 def test_toycar_on_cv32e40p(cv32e40p):
     _check("toycar", cv32e40p)
 

@@ -245,6 +245,7 @@ def test_code_that_is_replaced_keeps_its_own_cost() -> None:
         assert cost(trace, load_timing("unit")) == 9
 
 
+@pytest.mark.costly
 def test_code_in_the_place_of_other_code_costs_what_it_costs_alone() -> None:
     platform = load_platform("cortex-m7")
     programs = {name: covp.compile(name, platform) for name in ("toycar", "kws")}

@@ -57,6 +57,7 @@ def test_any_number_of_processes_gives_the_same(
     assert steps == [10] * 20
 
 
+@pytest.mark.costly
 def test_an_error_of_another_process_is_raised_here(
     made: Build, data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:

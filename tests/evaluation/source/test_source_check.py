@@ -92,6 +92,7 @@ def unvalidated(monkeypatch):
     monkeypatch.setattr("covp.graph.onnx.reader._validate", lambda *_: None)
 
 
+@pytest.mark.costly
 def test_a_wrong_fusion_is_found(tmp_path, monkeypatch, unvalidated):
     """The scale of a bias is ignored, by the reference and the device alike."""
     path = with_bias(tmp_path, 3.5)
@@ -337,6 +338,7 @@ def test_floats_at_the_ends_of_their_range(tmp_path, monkeypatch, kind, ours, wr
     assert not judged_now().holds
 
 
+@pytest.mark.costly
 def test_every_question_has_the_same_inputs(tmp_path):
     """The ends of floats, too, where the file's check was requested."""
     path = reals(tmp_path, "HardSwish")

@@ -109,6 +109,7 @@ def compare_with_run(platform: str, units: tuple[str, ...], seed: int) -> None:
         assert found.energy_j[0] == pytest.approx(energy.joules, rel=1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("number", range(8))
 def test_a_retimed_design_is_its_run(number):
     platform, units = CASES[number * len(CASES) // 8]
@@ -171,6 +172,7 @@ def test_many_designs_at_once_are_what_each_is_alone():
 SIZES = (256, 1024, 16384)
 
 
+@pytest.mark.costly
 def test_lines_that_drivers_clean_are_counted_for_other_sizes() -> None:
     """How many go back, and how many are read again, depends on the size of the cache, too."""
     platform = uncoupled()
@@ -182,6 +184,7 @@ def test_lines_that_drivers_clean_are_counted_for_other_sizes() -> None:
         assert retime(traced, values).cycles[0] == result.profile.cycles
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("unit", ["gemm:wait=poll", "gemm:wait=sleep"])
 def test_emptying_a_cache_takes_as_long_as_it_is_large(unit):
     """VexRiscv's driver empties all of it, a set in a cycle."""
@@ -193,6 +196,7 @@ def test_emptying_a_cache_takes_as_long_as_it_is_large(unit):
         assert retime(traced, values).cycles[0] == result.profile.cycles
 
 
+@pytest.mark.costly
 def test_caches_of_other_sizes_are_counted_in_one_run():
     traced = record(made("vexriscv-cfu", ("cfu",)), sizes={"icache": SIZES, "dcache": SIZES})
     for icache, dcache, timing in (

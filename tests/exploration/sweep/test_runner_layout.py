@@ -16,6 +16,7 @@ from covp.exploration.sweep.space import expand
 from tests.firmware.mlperf.samples import write_classes, write_spectra
 
 
+@pytest.mark.costly
 def test_each_model_has_its_own(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     write_classes(tmp_path / "sets" / "kws01", "kws01", rng.integers(0, 12, 6).tolist())

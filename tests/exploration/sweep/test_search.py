@@ -94,6 +94,7 @@ def test_all_designs_of_a_small_space() -> None:
     assert len(found) > 200 and len({point.key for point in found}) == len(found)
 
 
+@pytest.mark.costly
 def test_constraints_lead_the_search() -> None:
     limit = Constraint("area_um2", "<=", 1200.0)
     how = Search(objectives=("cycles",), sampler="tpe")

@@ -78,6 +78,7 @@ def test_modules_of_the_current_folder_are_not_executed(hostile_folder: Path) ->
     assert not (hostile_folder / "executed").exists(), (hostile_folder / "executed").read_text()
 
 
+@pytest.mark.costly
 def test_tuning_that_cannot_be_kept_does_not_begin(tmp_path: Path) -> None:
     tuned = covp("tune", "toycar", "-p", "riscv32", cwd=tmp_path, COVP_CACHE_DIR="/proc/covp")
     assert tuned.returncode == 1 and tuned.stdout == ""

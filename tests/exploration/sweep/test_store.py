@@ -130,6 +130,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     assert stored_rows(path, KEYS) == ROWS
 
 
+@pytest.mark.costly
 def test_a_killed_writer_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "sweep.sqlite"
     code = (
@@ -237,6 +238,7 @@ def altered(store: Store, column: str, value: str) -> None:
         connection.execute(text)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_flipped_bits_show_no_wrong_figure(tmp_path: Path, count: int) -> None:
     """Of a file: what is read is what was stored, or not there, or one error of covp."""

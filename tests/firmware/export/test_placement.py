@@ -41,6 +41,7 @@ def region(platform: Platform, address: int) -> str:
     return found.name
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("dtcm", "expected"), [("128K", "dtcm"), ("16K", "axi")])
 def test_the_arena_lies_where_the_simulation_has_it(
     tmp_path: Path, dtcm: str, expected: str

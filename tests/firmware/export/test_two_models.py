@@ -119,6 +119,7 @@ def test_one_interrupts_the_other(platform: str, source: str) -> None:
     assert interrupts >= 3
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("model", "accelerator"), [("kws", ""), ("kws", "gemm"), ("sww", "vector")]
 )

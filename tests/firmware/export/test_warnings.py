@@ -51,7 +51,7 @@ def demand_strict(made: Project) -> None:
     made.toolchain.compile(sources, headers, flags=strict)
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "platform", "compiler", "accelerator"), cases())
 def test_a_project_compiles_without_a_warning(
     model: str, platform: str, compiler: str, accelerator: str

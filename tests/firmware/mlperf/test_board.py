@@ -83,6 +83,7 @@ def board() -> Iterator[BenchmarkBoard]:
         yield made
 
 
+@pytest.mark.costly
 def test_clients_come_and_go(board: BenchmarkBoard) -> None:
     """One that leaves within a transfer costs the next one an error line, and no more."""
     for data in inputs(3):
@@ -147,6 +148,7 @@ def test_real_pace_is_never_ahead_of_virtual_time() -> None:
         client.close()
 
 
+@pytest.mark.costly
 def test_silence_is_broken_while_a_command_takes_long(
     board: BenchmarkBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:

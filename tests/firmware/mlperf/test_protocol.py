@@ -108,6 +108,7 @@ def test_a_command_ends_an_inference_that_takes_too_long(bench: FirmwareBench) -
     assert bench.say(b"results%") == ["e-[No inference was made yet]", "m-ready"]
 
 
+@pytest.mark.costly
 def test_laps_are_virtual_time(bench: FirmwareBench) -> None:
     """N inferences take N times as long as one, whatever the host does."""
     bench.restart()

@@ -137,6 +137,7 @@ def outputs(reply: str) -> list[int]:
     return [int(value) for value in found[1][1:-1].split(",")]
 
 
+@pytest.mark.costly
 def test_the_board_listens_like_the_reference(desk: Desk) -> None:
     """All outputs and each detection of two runs; the second one begins as the first did."""
     want = expected(loudness(), sound()[:, 0])
@@ -158,6 +159,7 @@ def test_the_board_listens_like_the_reference(desk: Desk) -> None:
         assert np.abs(since).max() < 2
 
 
+@pytest.mark.costly
 def test_frames_are_marked_on_a_pin(desk: Desk) -> None:
     desk.say("dut start")
     desk.say("record_detections")
@@ -190,6 +192,7 @@ def test_the_interface_board_answers_as_the_runner_expects(desk: Desk) -> None:
     desk.say("dut stop")
 
 
+@pytest.mark.costly
 def test_a_core_that_is_too_slow_says_so(card: Path) -> None:
     """At a hundredth of the clock frames are lost, and the firmware lives on."""
     slow = msgspec.structs.replace(load_platform("riscv32"), clock_hz=1_000_000)

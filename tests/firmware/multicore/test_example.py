@@ -61,6 +61,7 @@ def test_every_frame_has_the_references_result(platform: str, example: Example) 
         assert layer.cycles == pytest.approx(cycles, rel=0.01)
 
 
+@pytest.mark.costly
 def test_gestures_are_onnxruntimes() -> None:
     done, _ = two_cores.gesture("dual-m4-m0plus", 2)
     session = onnxruntime.InferenceSession(codai22.build_onnx().SerializeToString())

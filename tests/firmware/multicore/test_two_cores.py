@@ -336,6 +336,7 @@ def test_vectors_are_those_of_the_lines() -> None:
     assert files["runtime/startup_arm_m.S"] == start_sources(program.platform)[1].text
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("core", ["main", "sensor"])
 def test_a_model_with_an_accelerator_on_either_core(platform: str, core: str) -> None:
@@ -377,6 +378,7 @@ def test_a_model_with_an_accelerator_on_either_core(platform: str, core: str) ->
     assert weights > 200_000 and done[core].asleep > 0.5 * done[core].cycles
 
 
+@pytest.mark.costly
 def test_custom_instructions_need_one_core() -> None:
     program = covp.compile("toycar", load_platform("dual-riscv32").for_core("main"), ["cfu"])
     with System("dual-riscv32") as system:

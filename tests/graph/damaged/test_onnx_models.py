@@ -67,7 +67,7 @@ def of_nodes(seed: int) -> bytes:
     return bytes(altered(seed).SerializeToString())
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @pytest.mark.usefixtures("_little_memory")
 def test_altered_attributes(tmp_path: Path) -> None:
     rejected, compiled = _attack(range(400), tmp_path, of_nodes)

@@ -56,13 +56,14 @@ def test_bits(model: str, platform: str, accelerators: tuple[str, ...]) -> None:
     assert wrong_outputs(model, platform, "zig", accelerators, 2) == 0
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
 @pytest.mark.parametrize("model", ["kws", "vww", "sww"])
 def test_bits_with_gcc(model: str, platform: str) -> None:
     assert wrong_outputs(model, platform, "gcc", (), 2) == 0
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 @pytest.mark.parametrize("platform", ["stm32h743", "nrf52840"])
 @pytest.mark.parametrize("model", ["resnet", "kws"])

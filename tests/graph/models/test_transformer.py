@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "examples"))
 import transformer_kws
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["cortex-m4", "riscv32"])
 def test_network(platform):
     graph = transformer_kws.build(tokens=50, heads=4)

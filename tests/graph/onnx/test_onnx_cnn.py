@@ -81,6 +81,7 @@ class Network:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("channels", "head"), [(3, "flatten"), (1, "flatten"), (3, "average")])
 def test_a_network_of_images(channels: int, head: str) -> None:
     model = Network(channels, 16, head).model()

@@ -79,6 +79,7 @@ def every_layer(path, number):
     return onnxruntime.InferenceSession(model.SerializeToString())
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
 def test_integers_from_the_first_layer_to_the_last(tmp_path, kind):
     onnx.save(network(), tmp_path / "float.onnx")

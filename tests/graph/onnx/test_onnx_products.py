@@ -23,6 +23,7 @@ def _floats(*shape):
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("constant", [(), (1,), (0,)])
 def test_matmul(constant, one_node, on_cores):
     for first, second in _SHAPES:

@@ -40,6 +40,7 @@ def run_on(platform, graph, values):
         return [np.asarray(module.run(x)) for x in values]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_of_the_quantizer(name, form):
@@ -50,6 +51,7 @@ def test_networks_of_the_quantizer(name, form):
         assert np.array_equal(result, session.run(None, {"x": x})[0])
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", NETWORKS)
 def test_only_the_borders_are_float(name):
     """No layer between QUANTIZE and DEQUANTIZE has a float in its C, or calls for one."""
@@ -102,6 +104,7 @@ def test_every_integer_layer(name):
     assert compared >= 20 * 5
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("form", ["qdq", "qoperator"])
 def test_keyword_spotter(form):
     path = CASES / f"micro_kws_m_static_{form}.onnx"

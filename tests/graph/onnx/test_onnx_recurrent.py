@@ -36,6 +36,7 @@ def suite():
     return found
 
 
+@pytest.mark.costly
 def test_half_of_the_suite():
     """On the two platforms in turns."""
     for number, test in enumerate(suite()[::2]):

@@ -25,6 +25,7 @@ def _holds(model, inputs, on_cores, platform):
     on_cores(model, list(feeds.values()), session.run(None, feeds), [platform], rtol=0)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("groups", [1, 2])
 def test_convolution(groups, one_node, on_cores):
     scales = RNG.uniform(0.01, 0.03, 4).astype(np.float32)
@@ -43,6 +44,7 @@ def test_convolution_of_integers(one_node, on_cores):
     _holds(model, inputs, on_cores, "riscv32")
 
 
+@pytest.mark.costly
 def test_matrices(one_node, on_cores):
     inputs = [
         *(_bytes(2, 3, 8), np.float32(0.05), np.int8(3)),

@@ -37,6 +37,7 @@ def call(capsys, *arguments):
     return done.value.code, found.out, found.err
 
 
+@pytest.mark.costly
 def test_commands_take_it(model, tmp_path, capsys):
     status, out, err = call(capsys, "run", model, "-p", "riscv32", "--shape", "x=5,3", "--json")
     assert status == 0, err

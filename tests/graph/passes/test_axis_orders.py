@@ -149,6 +149,7 @@ def test_transposes_and_reshapes_of_mixed_rank(data):
             np.testing.assert_allclose(got, theirs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.costly
 def test_layers_of_every_kind():
     """An operator on permuted inputs gives the permuted output, integers to the bit."""
     rng, taken = np.random.default_rng(0), set()

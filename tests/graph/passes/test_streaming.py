@@ -60,6 +60,7 @@ def compare(graph: Graph, hop: int, axis: int, windows: int = 3) -> Graph:
     return stream
 
 
+@pytest.mark.costly
 @settings(deadline=None, max_examples=150)
 @given(stack=stacks())
 def test_a_stream_is_its_windows(stack: Stack) -> None:

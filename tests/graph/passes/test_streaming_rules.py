@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from covp.graph.attributes import Conv2D, Elementwise, Padding, ResizeNearest
@@ -81,6 +82,7 @@ def holds(op: Op, rows: Sequence[Rows | None], found: Plan) -> bool:
     return True
 
 
+@pytest.mark.costly
 def test_a_window_that_moves_moves_outputs() -> None:
     held: Counter[str] = Counter()
     broken = []

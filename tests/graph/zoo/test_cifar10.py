@@ -32,6 +32,7 @@ def test_layers() -> None:
     assert all(op.attributes.activation == "relu" for op in graph.ops if op.kind == "CONV_2D")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("core", ["cortex-m7f", "cortex-m7f-nodsp"])
 def test_bits_on_a_cortex_m7(core: str) -> None:
     """The core without DSP refuses its instructions: a kernel that used one would fault."""
@@ -39,6 +40,7 @@ def test_bits_on_a_cortex_m7(core: str) -> None:
     check(covp.Platform(platform.name, core, platform.clock_hz, platform.memory))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["riscv32", "cortex-m4"])
 def test_bits(name: str) -> None:
     check(covp.load_platform(name))

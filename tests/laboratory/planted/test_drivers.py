@@ -93,6 +93,7 @@ def test_answers(bench, session_with_device, name, platform, toolchain):
         assert answers(twin, model, delay) == expected(delay)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "platform", "toolchain"), on_platforms(["wait_forever"], ["riscv32", "cortex-m4"])
 )

@@ -18,6 +18,7 @@ def test_there_are_many_and_each_says_what_and_where():
     assert all(section.what and section.kind for section in found)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("toolchain", ["zig", pytest.param("gcc", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_compilers_see_nothing_wrong(platform, toolchain):

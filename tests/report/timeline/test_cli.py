@@ -15,6 +15,7 @@ from tests.cli.conftest import Call, call  # noqa: F401  (a fixture)
 from tests.report.timeline.chrome_reader import read_trace
 
 
+@pytest.mark.costly
 def test_run_writes_both_files(call: Call, tmp_path: Path) -> None:  # noqa: F811
     trace, vcd = tmp_path / "a.json", tmp_path / "a.vcd"
     command = ("run", "sww", "-p", "riscv32", "-a", "gemm", "--json", "--check", "none")

@@ -22,6 +22,7 @@ def loaded(request: pytest.FixtureRequest, traced: Make) -> Iterator[tuple[Trace
     processor.close()
 
 
+@pytest.mark.costly
 def test_no_event_is_wrong_or_dropped(loaded: tuple[TraceProcessor, Traced]) -> None:
     processor, run = loaded
     assert not processor.query(
@@ -33,6 +34,7 @@ def test_no_event_is_wrong_or_dropped(loaded: tuple[TraceProcessor, Traced]) -> 
     assert processor.query("select count() as n from counter") == [{"n": points}]
 
 
+@pytest.mark.costly
 def test_layers_are_those_of_the_run(loaded: tuple[TraceProcessor, Traced]) -> None:
     processor, run = loaded
     profile = run.plain.profile

@@ -165,6 +165,7 @@ def test_a_compiler_option_that_changes_floats(tmp_path):
     assert passes(test)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("toolchain, other", [("zig", "gcc"), ("gcc", "zig")])
 def test_two_compilers(toolchain, other, tmp_path):
     if shutil.which("riscv64-unknown-elf-gcc") is None:
@@ -186,6 +187,7 @@ def test_two_compilers(toolchain, other, tmp_path):
     assert not passes(finding.test.path)
 
 
+@pytest.mark.costly
 def test_another_emulator(tmp_path):
     if shutil.which("qemu-system-riscv32") is None:
         pytest.skip("QEMU is not installed")

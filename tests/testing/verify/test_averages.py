@@ -71,6 +71,7 @@ def test_averages_alone(window: tuple[int, int], sign: int) -> None:
     assert verify(Wrong()).failure is not None
 
 
+@pytest.mark.costly
 def test_all_windows_have_ties_of_both_signs() -> None:
     """Of an odd number of elements the averages beside a tie, from above and below."""
     for case in averages([4095]):

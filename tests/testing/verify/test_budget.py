@@ -142,6 +142,7 @@ class AtTheHundredthCall(Fc):
         return files | {"fc.c": files["fc.c"].replace(load, late + load, 1)}
 
 
+@pytest.mark.costly
 def test_a_printed_test_of_many_calls_fails_as_the_search_did() -> None:
     verdict = verify(AtTheHundredthCall(), examples=10, models=(), seconds=300)
     assert "at call 100 of one life" in str(verdict.failure) and "calls=300" in verdict.test

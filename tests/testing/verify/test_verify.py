@@ -183,6 +183,7 @@ def _failure(make: Callable[[], Accelerator]) -> Verdict:
     return verdict
 
 
+@pytest.mark.costly
 def test_a_wrong_result_is_found_and_shrunk_to_a_test_that_runs() -> None:
     verdict = _failure(RoundsWrong)
     assert "elements differ from the reference" in str(verdict.failure)
@@ -302,6 +303,7 @@ def test_a_hardware_model_that_cannot_be_made(make: Any) -> None:
         session.load(covp.compile(layer, "riscv32", [wrong], allow_slower=True))
 
 
+@pytest.mark.costly
 def test_a_unit_for_another_core_is_rejected_at_once() -> None:
     with pytest.raises(UsageError, match="cfu is for riscv cores; cortex-m7 has a cortex-m7"):
         verify("cfu", "cortex-m7")
