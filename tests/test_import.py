@@ -17,6 +17,7 @@ def test_importing_covp_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.costly
 def test_the_strategies_need_no_emulator() -> None:
     code = "import covp.testing, sys; print('unicorn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -71,6 +71,7 @@ def squared_relu() -> Iterator[None]:
     user_operators.unregister_operator("SquaredRelu")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("accelerators", [[], [f"{SQUARED_RELU}:Lookup"]], ids=["core", "lookup"])
 @pytest.mark.usefixtures("squared_relu")
 def test_with_operators_and_accelerators_of_a_user_s_file(accelerators: list[str]) -> None:

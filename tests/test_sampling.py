@@ -18,6 +18,7 @@ from tests.sampling import EXAMPLES, FEWEST_EXAMPLES, LONG_SAMPLES, SAMPLES, sam
 NAMES = st.lists(st.text(min_size=1), min_size=1, max_size=40, unique=True)
 
 
+@pytest.mark.costly
 @given(NAMES, st.integers(1, SAMPLES), st.integers(0, 10**6))
 def test_numbers_in_a_row_have_all(names: list[str], one_in: int, first: int) -> None:
     samples = [sample(names, one_in, first + i) for i in range(one_in)]
@@ -84,6 +85,7 @@ def test_options(project: Callable[..., set[str]]) -> None:
     assert len(some) == max(1, 20 // LONG_SAMPLES) and some < slow
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "named",
     [
@@ -111,6 +113,7 @@ def test_a_sample_draws_its_own_examples(pytestconfig: pytest.Config) -> None:
     assert given_seed or core.global_force_seed == expected
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("stated", [2, 100])
 def test_examples(project: Callable[..., set[str]], stated: int, tmp_path: Path) -> None:
     log = tmp_path / "log"

@@ -148,6 +148,7 @@ def test_weights_are_loaded_by_the_first_inference_alone() -> None:
     assert len({output for *_, output in plain + kept}) == 1
 
 
+@pytest.mark.costly
 def test_a_memory_for_some_of_them() -> None:
     (cold, *_), (warm, *_) = inferences(100_000, 2)
     assert 80_000 < cold - warm <= 100_000
@@ -190,6 +191,7 @@ def test_a_place_beyond_the_memory_is_rejected() -> None:
     assert memory.has_room(25, 4) and not memory.has_room(26, 1)
 
 
+@pytest.mark.costly
 def test_a_run_is_measured_with_the_weights_in_place() -> None:
     cold = evaluate("toycar", "riscv32", [keeper(0)])
     warm = evaluate("toycar", "riscv32", [keeper(1 << 20)])
@@ -211,6 +213,7 @@ def test_estimates_are_of_the_weights_in_place() -> None:
         assert "weights stay" in entry.layer.schedule
 
 
+@pytest.mark.costly
 def test_tiles_are_chosen_for_weights_that_stay() -> None:
     """Toycar is all weights: without their loads it takes what the array needs, and little more."""
     result = evaluate("toycar", "riscv32", ["systolic:weight_memory=1048576"])

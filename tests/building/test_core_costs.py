@@ -113,5 +113,6 @@ def test_a_layer_that_cannot_run_on_the_core_costs_nothing_known(kws: Graph) -> 
     assert program.warnings == ()
 
 
+@pytest.mark.costly
 def test_a_program_that_does_not_fit_has_no_cycles(kws: Graph) -> None:
     assert simulated_cycles(generate(kws, "hifive1")) is None

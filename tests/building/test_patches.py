@@ -46,6 +46,7 @@ def test_a_wrong_number_is_refused(patches: str) -> None:
         covp.compile("toycar", "riscv32", patches=patches)
 
 
+@pytest.mark.costly
 def test_accelerators_are_refused() -> None:
     with pytest.raises(UsageError, match="core alone"):
         covp.compile("resnet", "riscv32", ["gemm"], patches="auto")

@@ -88,6 +88,7 @@ def test_nothing_moves_where_it_saves_nothing(network):
     assert build(network, "cortex-m4", ram_weights=1 << 20).program.sources == plain.program.sources
 
 
+@pytest.mark.costly
 def test_a_memory_without_room_keeps_its_program(network):
     board = load_platform(BOARD)
     ram = msgspec.structs.replace(board.ram, size=8192)

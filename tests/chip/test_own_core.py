@@ -76,6 +76,7 @@ def test_the_error_of_another_core_is_not_its_own(folder: Path) -> None:
     assert (model.name, model.errors) == ("ibex", {})
 
 
+@pytest.mark.costly
 def test_its_timing_model(folder: Path) -> None:
     platform = board_of(folder)
     before = cycles_of(platform)

@@ -60,6 +60,7 @@ def test_platforms_have_all_figures_and_few_lines(call: Call) -> None:
     assert "xxxx" not in "".join(continued), "a description takes four lines at most"
 
 
+@pytest.mark.costly
 def test_lines_are_folded_at_words(call: Call, small: Path) -> None:
     wide = call("run", small, "-p", "nucleo-l4r5zi", "--verbose").out.splitlines()
     assert max(map(len, wide)) <= 80

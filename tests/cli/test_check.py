@@ -128,6 +128,7 @@ def test_wrong_outputs_and_another_compiler(call: Call, save: Save) -> None:
     assert done.status == 0 and "is of zig 0.17.0, the results are of zig 0.18.0" in done.out
 
 
+@pytest.mark.costly
 @pytest.mark.process
 def test_documents_of_the_commands_and_lists_of_them(call: Call, save: Save, small: Path) -> None:
     run = call("run", small, "-p", "riscv32", "--json").document

@@ -102,6 +102,7 @@ def test_the_printed_line_attaches(platform: str, protocol: str, ram: int, says:
     assert refuses(port)
 
 
+@pytest.mark.costly
 def test_ctrl_c_with_a_client_connected() -> None:
     with serving("debug", "port", "-p", "stm32f746", "--port", 0) as running:
         client = socket.create_connection(("127.0.0.1", running.port), timeout=TIMEOUT)

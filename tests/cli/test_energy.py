@@ -28,6 +28,7 @@ def test_the_report_says_estimated_and_every_source(call: Call) -> None:
     assert all(word in text for word in ("MLPerf Tiny v1.0", "Horowitz", "45 nm", "0.9 V", "1.8 V"))
 
 
+@pytest.mark.costly
 def test_the_document_adds_up(call: Call) -> None:
     document: Any = call(*COMMAND, UNIT, "--json").document
     source = run_of(document).energy_source

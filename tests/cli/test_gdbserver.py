@@ -105,6 +105,7 @@ def test_semihosting_goes_where_the_option_says(tmp_path: Path) -> None:
     assert "handles=00000001" in server.rest and "clock=00000001" in server.rest
 
 
+@pytest.mark.costly
 def test_the_serial_port_is_printed() -> None:
     platform = load_platform("riscv32")
     (base,) = [one.base for one in platform.peripherals if one.model == "uart"]
@@ -123,6 +124,7 @@ def test_the_serial_port_is_printed() -> None:
     assert server.rest == "over the wire\nno newline"
 
 
+@pytest.mark.costly
 def test_gdb_loads_into_an_empty_device(elf: Path) -> None:
     with serving("-p", "stm32f746", hints=3) as server:
         assert "program.elf" in server.lines[1]

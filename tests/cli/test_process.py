@@ -44,12 +44,14 @@ def test_an_error_is_one_line_and_a_status(tmp_path: Path) -> None:
     assert run("compare", "kws").returncode == 2
 
 
+@pytest.mark.costly
 def test_debug_gives_the_traceback(tmp_path: Path) -> None:
     done = run("run", tmp_path, "-p", "riscv32", "--debug")
     assert done.returncode == 1
     assert "Traceback" in done.stderr and "ModelError" in done.stderr
 
 
+@pytest.mark.costly
 def test_a_reader_that_leaves_is_not_complained_about() -> None:
     """As `covp platforms | head -0` does."""
     reading, writing = os.pipe()

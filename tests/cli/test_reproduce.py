@@ -31,6 +31,7 @@ def saved(call: Call, *arguments: object, **changes: object) -> Any:
     return document
 
 
+@pytest.mark.costly
 def test_a_run_records_what_its_figures_depend_on(call: Call, small: Path) -> None:
     shutil.copy(small, "net.tflite")
     origin = saved(call, "net.tflite", "-p", "pico2", "--seed", "7", "--optimize", "size")["origin"]
@@ -133,6 +134,7 @@ def test_what_differs_is_named_with_what_has_changed(call: Call, small: Path) ->
     assert "now None" in call("reproduce", "run.json").out
 
 
+@pytest.mark.costly
 def test_another_model_file_is_named(call: Call, small: Path) -> None:
     from .conftest import small_model
 

@@ -22,6 +22,7 @@ def document(call: Call, *arguments: object) -> Run:
     return run_of(done.document)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m7", "cortex-m0plus"])
 def test_document(call: Call, small: Path, platform: str) -> None:
     run = document(call, small, "-p", platform)

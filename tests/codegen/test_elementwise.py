@@ -89,6 +89,7 @@ def test_gcc_matches(run_layer, platform, layer):
     assert np.array_equal(result, expected(op, *operands(layer)))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", [*PLATFORMS, "cortex-m7"])
 @pytest.mark.parametrize("kind", ["ADD", "SUB", "MUL"])
 def test_float(run_layer, platform, kind):

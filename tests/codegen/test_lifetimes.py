@@ -60,6 +60,7 @@ def test_most_bytes_are_live_where_the_arena_is_full() -> None:
     assert max(live) == program.arena_bytes
 
 
+@pytest.mark.costly
 @pytest.mark.process
 def test_the_record_has_a_memory_map() -> None:
     found = run(build("toycar", "riscv32", ["gemm"]), check="none")

@@ -66,6 +66,7 @@ def test_other_shapes_have_no_such_schedule(platform):
     assert not offered(dilation=(2, 2))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("toolchain", ["zig", "gcc"])
 @pytest.mark.parametrize("platform", ["riscv32", "cortex-m0plus"])
 @pytest.mark.parametrize("value", [-128, 127])

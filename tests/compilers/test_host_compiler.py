@@ -179,6 +179,7 @@ def test_errors_are_one_line(name: str, text: str, message: str) -> None:
     assert "\n" not in str(caught.value) and "covp-host-" not in str(caught.value)
 
 
+@pytest.mark.costly
 def test_many_files_are_announced_where_there_is_no_terminal(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -191,6 +192,7 @@ def test_many_files_are_announced_where_there_is_no_terminal(
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.costly
 def test_the_bundled_compiler_takes_cpp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As far as it goes without its library, which only programs and shared libraries need."""
     monkeypatch.setattr(host_compiler, "own_gcc", no_gcc)

@@ -90,6 +90,7 @@ def test_states_and_streams(
     assert "int sww_reset(sww_context *context);" in header
 
 
+@pytest.mark.costly
 def test_onnx(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

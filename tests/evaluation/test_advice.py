@@ -38,7 +38,7 @@ SLOW = [
 ]
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "platform"), SLOW)
 def test_weights_in_slow_flash(model: str, platform: str) -> None:
     [found] = [a for a in advised(model, platform) if "from flash" in a.seen]

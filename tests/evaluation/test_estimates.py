@@ -65,6 +65,7 @@ def test_an_estimate_that_is_off_by_more_than_a_tenth_is_reported_once(
         assert warning in result.record().warnings
 
 
+@pytest.mark.costly
 def test_the_saving_of_a_rejected_pattern_counts_all_of_its_operators(resnet: Graph) -> None:
     result = evaluated(resnet, Narrow())
     spent = {entry.layer.name: entry.cycles or 0 for entry in result.profile.layers}

@@ -121,6 +121,7 @@ def test_a_user_s_file_in_a_spawned_process(
     assert (outputs, there.profile.instructions, there.profile.cycles) == figures(made)
 
 
+@pytest.mark.costly
 def test_comparing_does_nothing_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     done: Counter[str] = Counter()
 

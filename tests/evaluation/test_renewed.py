@@ -90,6 +90,7 @@ def test_the_default_is_taken_where_a_schedule_became_slower(
     assert again.program.layers[0].schedule == default.schedule and again.warnings == ()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("slower", [0.0, -0.01])
 @pytest.mark.parametrize("compiler", ["zig 0.1.0", get_toolchain("zig", CORE).version])
 def test_nothing_is_measured_where_a_record_holds(

@@ -87,6 +87,7 @@ def test_defects_of_a_layer_and_their_twin(platform: str, tmp_path: Path) -> Non
         assert found.detail.endswith(f"in layer {kind.lower()}_0 (cpu)")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     "platform_name, accelerator",
     [

@@ -13,6 +13,7 @@ def cells(html: str) -> list[str]:
     return re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", html)
 
 
+@pytest.mark.costly
 @pytest.mark.process
 def test_figures_are_in_the_tables() -> None:
     found = compare("toycar", "riscv32", ["gemm"])

@@ -146,6 +146,7 @@ def test_its_honest_twin_passes() -> None:
         assert entry.work.bytes_read is not None and entry.work.bytes_read > entry.layer.macs
 
 
+@pytest.mark.costly
 def test_a_comparison_shows_what_was_done() -> None:
     found = compare("toycar", "riscv32", [Lazy()])
     assert found.mac_coverage is not None and 0 < found.mac_coverage < 0.5

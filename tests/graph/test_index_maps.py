@@ -217,6 +217,7 @@ def _beside(read: Read) -> Iterator[Read]:
             yield replace(read, first=first, last=last)
 
 
+@pytest.mark.costly
 def test_boxes_hold_what_elements_read() -> None:
     """A box of an output reads what its elements read."""
     rng = np.random.default_rng(3)

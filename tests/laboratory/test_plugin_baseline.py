@@ -149,6 +149,7 @@ def test_what_did_not_run_stays_and_what_is_new_or_changed_passes(project):
     assert re.search(r"test_more\.py::one +riscv32 +1 .* new", run.out)
 
 
+@pytest.mark.costly
 def test_mistakes_in_options_are_one_line(project):
     project.write("list.json", "[]")
     project.write("cut.json", '{"schema": "covp.kernels/1", "kern')

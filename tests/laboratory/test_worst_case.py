@@ -60,6 +60,7 @@ def cycles(kernel: Kernel, *arguments: object) -> int:
     return kernel.latest.cycles or 0
 
 
+@pytest.mark.costly
 def test_insertion_sort(module):
     kernel, n = Kernel(module["sort"]), 10
     known = cycles(kernel, np.arange(n, 0, -1).astype(np.int32), n)

@@ -44,6 +44,7 @@ def said(folder: Path, command: str) -> list[str]:
     return (folder / "bin" / f"{command}.said").read_text().splitlines()
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("results", "thresholds", "status", "title"),
     [

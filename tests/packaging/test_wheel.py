@@ -49,6 +49,7 @@ def test_the_runtime_has_the_licence(checkout: Path) -> None:
     assert of_runtime == (checkout / "LICENSE").read_text(encoding="utf-8")
 
 
+@pytest.mark.costly
 def test_every_file_is_in_it_and_nothing_else(wheel: Path, checkout: Path) -> None:
     files, wanted = content(wheel), expected(checkout)
     assert {Path(name).suffix for name in files} >= {".py", ".yaml", ".c", ".h", ".S", ".ld"}

@@ -67,6 +67,7 @@ def test_text_is_text_and_nothing_is_fetched(tmp_path: Path) -> None:
     assert page.stat().st_size < 1_500_000
 
 
+@pytest.mark.costly
 @needs_browser
 def test_the_browser_tells_of_requests_and_errors(tmp_path: Path) -> None:
     page = tmp_path / "planted.html"

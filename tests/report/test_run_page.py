@@ -210,6 +210,7 @@ def test_other_files_are_one_line(
     assert error.startswith(f"covp: {path}: ") and message in error and error.count("\n") == 1
 
 
+@pytest.mark.costly
 def test_calls_that_make_no_sense_are_one_line(
     tmp_path: Path, plain: dict[str, Any], written: Written, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,6 +49,7 @@ def named(text: str) -> list[str]:
     return re.split(", ", text.partition("platforms with room: ")[2].partition(";")[0])
 
 
+@pytest.mark.costly
 def test_the_platforms_that_are_named_have_room() -> None:
     text = refusal("kws", load_platform("hifive1"))
     assert "largest free piece of ram (16384 bytes)" in text

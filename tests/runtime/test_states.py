@@ -183,6 +183,7 @@ def test_a_part_of_an_inference_leaves_the_states() -> None:
         assert module.run(x)[0].tolist() == [[[4.5] * 4]]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32f", "cortex-m4"])
 def test_the_firmware_resets_and_checks_itself(platform: str, tmp_path: Any) -> None:
     made = build(accumulator(), platform)

@@ -265,6 +265,7 @@ def test_other_devices(platform: str, device: str, tool: str) -> None:
             check(module, name)
 
 
+@pytest.mark.costly
 def test_a_program_that_grows_out_of_the_memory_says_so() -> None:
     """The checks take flash, and RAM for what they tell: the usual error where it is not there."""
     platform = load_platform("cortex-m0plus")

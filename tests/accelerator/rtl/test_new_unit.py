@@ -106,6 +106,7 @@ def test_the_verilog_is_written_anew_when_the_job_has_changed(unit: Path, tmp_pa
     assert ".s_stb_i(s_stb_i)" in (tmp_path / "mac8.v").read_text()
 
 
+@pytest.mark.costly
 def test_a_changed_file_beside_is_built_anew(tmp_path: Path) -> None:
     unit = new_unit(tmp_path)
     assert find_backend(f"{unit}:rtl={_top(unit)}").make_peripheral() is not None
@@ -121,6 +122,7 @@ def test_a_path_in_a_sweep_is_that_of_its_file() -> None:
     assert at_folder("unit.py:rtl=yes", Path("/f")) == "/f/unit.py:rtl=yes"
 
 
+@pytest.mark.costly
 def test_what_is_wrong_is_said_in_one_line(unit: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"rtl=none\.v is no Verilog file, nor yes or no"):
         find_backend(f"{unit}:rtl=none.v")

@@ -77,6 +77,7 @@ def test_vectors_are_the_jobs_of_the_run(tmp_path: Path) -> None:
         assert before["result"][1] in [data for _, data in after["memory"]]
 
 
+@pytest.mark.costly
 @needs_verilator
 def test_a_unit_without_verilog_has_no_bench(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no RTL of its own"):

@@ -103,6 +103,7 @@ def test_an_estimate_is_the_time_of_the_job_that_runs(model: str) -> None:
         assert offload.busy == cycles and offload.gaps >= 0
 
 
+@pytest.mark.costly
 def test_tiles_are_as_small_as_wanted() -> None:
     unit = Systolic({"tile_channels": "16", "tile_depth": "16"})
     first = matches("toycar")[0]

@@ -83,6 +83,7 @@ def test_images(f7: Bench, halted: OpenOcd, tmp_path: Path, start: int, size: in
     assert taken.read_bytes() == given.read_bytes()
 
 
+@pytest.mark.costly
 def test_flash_of_a_cortex_m4(tmp_path: Path) -> None:
     """Its access port increments 12 bits of the address, not 10; OpenOCD relies on it."""
     image = tmp_path / "image"

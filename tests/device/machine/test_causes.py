@@ -239,6 +239,7 @@ def test_the_table_and_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert run["layers"][0]["functions"] is None
 
 
+@pytest.mark.costly
 def test_a_device_that_cannot_tell(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as done:
         main(["run", "toycar", "-p", "host", "--device", "host", "--causes"])

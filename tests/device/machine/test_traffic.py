@@ -184,6 +184,7 @@ def measured(
         return graph.profile(), seen
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("name", "model", "accelerators"),
     [
@@ -214,6 +215,7 @@ def test_models(name: str, model: str, accelerators: list[str]) -> None:
     )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("unit", ["qconv2d", "gemm"])
 def test_a_unit_moves_its_tensors(unit: str) -> None:
     platform = load_platform("riscv32")
@@ -245,6 +247,7 @@ def test_a_unit_moves_its_tensors(unit: str) -> None:
 # -- the command -----------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 def test_the_table_and_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["run", "toycar", "-p", "riscv32", "-a", "gemm", "--check", "none", "--traffic"]
     for more in ([], ["--json"]):

@@ -39,7 +39,7 @@ def compiled_cycles(core: str, seed: int, waits: tuple[int, int]) -> tuple[int, 
     return cycles_of(core, text, waits)
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @pytest.mark.parametrize("core", EXACT)
 @pytest.mark.parametrize("waits", WAITS)
 def test_what_compilers_make(core, waits):

@@ -150,6 +150,7 @@ def memory_cycles(
     return ours, theirs
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("core", ["cv32e40p", "picorv32"])
 @settings(SETTINGS, max_examples=10)
 @given(seed=SEEDS, waits=st.sampled_from(WAITS), everywhere=st.booleans())

@@ -44,6 +44,7 @@ def test_what_there_is_no_bound_of() -> None:
     assert least_cycles(load_platform("host"), 1_000, 10, 10) is None
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["cortex-m4", "nucleo-l4r5zi", "cortex-m7", "riscv32"])
 def test_no_layer_is_below_it(platform: str) -> None:
     run = evaluate("toycar", platform)

@@ -267,6 +267,7 @@ def test_code_in_the_place_of_other_code_costs_what_it_costs_alone() -> None:
 # -- real kernels ----------------------------------------------------------------------------------
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", ["riscv32", "cortex-m4"])
 def test_real_kernels(name: str) -> None:
     platform = load_platform(name)

@@ -149,6 +149,7 @@ def test_jumps_are_jumps_without_classes_of_instructions():
     assert found.cycles[0] == run(build("kws", other, backends), check="none").profile.cycles
 
 
+@pytest.mark.costly
 def test_many_designs_at_once_are_what_each_is_alone():
     trace = recorded("riscv32", UNITS[2])
     chance = np.random.default_rng(1)
@@ -229,6 +230,7 @@ def run_of(platform: str, units: tuple[str, ...], values: dict[str, int | float 
         return runner.run(Sample.random(made.graph)).profile
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("platform", "units", "shapes", "waits"),
     [
@@ -253,6 +255,7 @@ def test_caches_of_another_shape_and_their_memory(platform, units, shapes, waits
     assert found.is_exact.all() and not found.assumes and profile.cycles != trace.cycles
 
 
+@pytest.mark.costly
 def test_what_a_trace_cannot_tell_is_no_parameter_of_it():
     """The order of what runs decides what is read in advance; a line of RAM is in the program."""
     names = recorded("nucleo-l4r5zi", ()).retimable

@@ -108,6 +108,7 @@ def test_the_self_test_says_what_is_wrong_with_the_arithmetic() -> None:
         printed("-ffast-math", guarded=True)
 
 
+@pytest.mark.costly
 def test_integers_need_no_probe() -> None:
     made = Project.of(build("toycar", "cortex-m0plus"))
     sources = made.library.files

@@ -88,6 +88,7 @@ def test_main_prints_what_was_simulated(model: Path, platform: str) -> None:
     assert int(printed[2]) == int(printed[1]) * 1_000_000 // board.clock_hz
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("platform", ["riscv32", "stm32l4r5"])
 def test_main_counts_wrong_bytes(model: Path, platform: str) -> None:
     simulated = project(model, platform).simulated
@@ -158,6 +159,7 @@ def executed(log: Path, first: int, past: int) -> int:
     raise AssertionError("the inference did not end")
 
 
+@pytest.mark.costly
 @NEEDS_QEMU
 @pytest.mark.parametrize("platform", QEMU)
 def test_qemu_runs_the_same_elf_alike(model: Path, platform: str, tmp_path: Path) -> None:

@@ -153,6 +153,7 @@ def test_the_readme_s_command_ends_on_qemu(tmp_path: Path, platform: str) -> Non
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "pass"
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("layout", layout_names())
 def test_nothing_stands_alone_on_this_machine(tmp_path: Path, layout: str) -> None:
     """Layouts with firmware say so; the others are libraries that this machine compiles."""

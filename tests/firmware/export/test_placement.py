@@ -56,6 +56,7 @@ def test_the_arena_lies_where_the_simulation_has_it(
     assert region(platform, symbols["covp_stack_top"].value - 1) == "dtcm"
 
 
+@pytest.mark.costly
 def test_what_does_not_fit_is_refused_by_both_alike(tmp_path: Path) -> None:
     platform = board(tmp_path, "16K", "12K")
     made = build("kws", platform)

@@ -134,6 +134,7 @@ def test_a_window_lasts_long_enough_for_the_runner(board: BenchmarkBoard) -> Non
     client.close()
 
 
+@pytest.mark.costly
 def test_real_pace_is_never_ahead_of_virtual_time() -> None:
     with open_board(pace="real") as board:
         client = Client(board.path)

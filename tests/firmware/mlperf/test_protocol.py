@@ -61,6 +61,7 @@ commands = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.costly
 @settings(
     max_examples=60,
     deadline=None,

@@ -175,6 +175,7 @@ def test_frames_are_marked_on_a_pin(desk: Desk) -> None:
     assert np.all(np.diff(start) == 3200) and np.all((stop > start) & (stop < start + 3200))
 
 
+@pytest.mark.costly
 def test_the_interface_board_answers_as_the_runner_expects(desk: Desk) -> None:
     assert desk.say("name").endswith("m-ready\r\n")
     assert desk.say("ls") == "noise.wav\r\nnotes.txt\r\nm-ready\r\n"

@@ -68,7 +68,7 @@ def _platform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(OnPlatform, "cpu", request.param)
 
 
-@pytest.mark.costly
+@pytest.mark.slow
 @pytest.mark.usefixtures("_platform")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_sample(name: str) -> None:

@@ -58,6 +58,7 @@ def steps_apart(proto):
     return int(np.abs(found.astype(int) - wanted).max()), {op.kind for op in graph.ops}
 
 
+@pytest.mark.costly
 @settings(deadline=None)
 @given(
     st.sampled_from(["Conv", "Gemm"]),

@@ -50,6 +50,7 @@ def test_layers_are_those_of_the_run(loaded: tuple[TraceProcessor, Traced]) -> N
     assert total["dur"] == profile.cycles * 10**9 // profile.clock_hz
 
 
+@pytest.mark.costly
 def test_functions_are_nested_and_spend_what_the_counter_says(
     loaded: tuple[TraceProcessor, Traced],
 ) -> None:
@@ -69,6 +70,7 @@ def test_functions_are_nested_and_spend_what_the_counter_says(
     assert +own == function_cycles(run.plain.profile)
 
 
+@pytest.mark.costly
 def test_jobs_are_the_records(loaded: tuple[TraceProcessor, Traced]) -> None:
     processor, run = loaded
     units = run.plain.build.accelerators

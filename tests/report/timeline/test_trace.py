@@ -59,6 +59,7 @@ def test_layers_add_up_to_the_run(traced: Make, names: tuple[str, ...]) -> None:
     assert whole.args["cycles_are"] == run.trace.about["cycles_are"] == "estimated"
 
 
+@pytest.mark.costly
 @runs
 def test_functions_spend_what_the_counter_says(traced: Make, names: tuple[str, ...]) -> None:
     own: Counter[str] = Counter()
@@ -68,6 +69,7 @@ def test_functions_spend_what_the_counter_says(traced: Make, names: tuple[str, .
     assert +own == function_cycles(traced(*names).plain.profile)
 
 
+@pytest.mark.costly
 @runs
 def test_the_run_function_calls_the_layers(traced: Make, names: tuple[str, ...]) -> None:
     """In the order of the program."""

@@ -99,6 +99,7 @@ def test_a_driver_that_gives_too_small_a_number(tmp_path):
     assert (finding.cause.kind, finding.cause.accelerator) == ("not written", "mac")
 
 
+@pytest.mark.costly
 def test_nothing_differs_on_accelerators(tmp_path):
     program = with_unit(tmp_path, "riscv32")
     assert [layer.target for layer in program.layers] == ["cpu", "cpu", "cpu", "mac", "cpu"]

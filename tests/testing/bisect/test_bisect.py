@@ -68,6 +68,7 @@ def test_wrong_rounding(platform, tmp_path):
     assert passes(test)
 
 
+@pytest.mark.costly
 def test_two_builds_part_at_a_line(platform, tmp_path):
     right, wrong = planted(chain(), platform, "add_2", "+ 4194303u", "+ 4194290u")
     for one, other in ((wrong, right), (right, wrong)):  # the reference says which one is wrong
@@ -149,6 +150,7 @@ def test_undefined_behaviour_shows_between_levels_of_optimization(platform, tmp_
     assert finding.cause.spot.source.startswith("chain_02_add.c:")
 
 
+@pytest.mark.costly
 def test_a_compiler_option_that_changes_floats(tmp_path):
     program, _ = planted(averaging(), "riscv32", "average_pool_2d_0", "9.0f", "9.0f")
     fast = replace(program, flags=(*program.flags, "-ffast-math"))
