@@ -6,6 +6,7 @@ under a minute. All tests of the files below are laws, but for those that are ma
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.law)
 
 
+@functools.cache
 def is_in_laws(path: Path) -> bool:
     """Return whether the tests of a file are laws."""
     inside = path.relative_to(_FOLDER) if path.is_relative_to(_FOLDER) else None
