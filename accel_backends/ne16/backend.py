@@ -1,4 +1,4 @@
-"""NE16, the neural engine of GAP9: layers in its layout of weights, cycles of its public model."""
+"""NE16, the neural engine of GAP9: layers in its layout of weights, the cycles of its RTL."""
 
 from __future__ import annotations
 
@@ -36,6 +36,10 @@ LINEAR = 256
 """Inputs of a fully connected layer that the array takes at a time."""
 _FIFO = 6
 """Cycles before the first word of a stream has come through the queue."""
+_JOB = 2
+"""Cycles of a job beside its tiles: the step to the first one, and the one after the last."""
+_INDICES = 3
+"""Outputs that a job's first 1x1 products need, or it waits for the next tile's addresses."""
 _HALF = 0xFFFF
 _POINTWISE, _FULL, _DEPTHWISE, _LINEAR = range(4)
 _DEFAULTS = {"bytes_per_cycle": 36, "startup_cycles": 0}
@@ -103,11 +107,13 @@ class Ne16(Accelerator):
     output channel (1x1: for each output channel). Then its sums are scaled and stored. Stride 2
     computes all pixels and keeps every second one. Nothing overlaps.
 
-    Cycles are those of the unit's public model (Ne16PerfModel.py of DORY: Burrello et al., IEEE
-    Transactions on Computers 2021), which holds for a memory of 288 bits a cycle without conflicts;
-    with fewer ``bytes_per_cycle`` each access takes as many cycles as it has such words. Weights
-    have the fewest bits that hold a layer's, and lie as the unit fetches them (16 channels a word).
-    That model has no fully connected layers: theirs are the steps of GVSoC's model of the unit.
+    Cycles are those of the unit's RTL (github.com/pulp-platform/ne16, 6bd7272) with a memory of
+    288 bits a cycle without conflicts, from the start of a job to its event; with fewer
+    ``bytes_per_cycle`` each access takes as many cycles as it has such words. They are the sums of
+    its public model (Ne16PerfModel.py of DORY: Burrello et al., IEEE Transactions on Computers
+    2021), which has no fully connected layers, and some cycles for each job. With stride 2 the RTL
+    needs a job for each tile; what the core does for them is not counted. Weights have the fewest
+    bits that hold a layer's, and lie as the unit fetches them (16 channels a word).
 
     Sums are requantized as TFLite does, in the time of 32-bit scales with a shift and a bias for
     each channel; the unit itself multiplies and shifts without rounding.
@@ -220,9 +226,12 @@ class Ne16(Accelerator):
     def timing(self, job: JobValues, nbytes: int) -> JobTiming:
         """Return the cycles of all tiles, as the class says."""
         width = CHANNELS if job.MODE == _DEPTHWISE else OUTPUTS
-        full, rest = divmod(int(job.OUT_CHANNELS), width)
+        outputs = int(job.OUT_CHANNELS)
+        full, rest = divmod(outputs, width)
         tile = full * self._tile(job, width) + (self._tile(job, rest) if rest else 0)
-        return self.unit_timing().of(_tiles(job) * tile, 0)
+        tiles = _tiles(job)
+        start = _JOB + (max(0, _INDICES - outputs) if job.MODE == _POINTWISE else 0)
+        return self.unit_timing().of(tiles * tile + start * (tiles if job.STRIDE == 2 else 1), 0)
 
     def _tile(self, job: JobValues, outputs: int) -> Any:
         """Return the cycles of a tile of 3x3 pixels and this many output channels."""
@@ -233,7 +242,6 @@ class Ne16(Accelerator):
             load = 10 + pixels * access(CHANNELS)
             products = _FIFO + outputs * access(2 * bits)
         elif job.MODE == _LINEAR:
-            pixels = 1
             load = _FIFO + CHANNELS * access(CHANNELS)
             products = _FIFO + outputs * bits * access(LINEAR // 8)
         else:
