@@ -16,6 +16,7 @@ from covp.accelerator import (
     Accelerator,
     Job,
     Limit,
+    TimingCheck,
     number,
     result,
     table,
@@ -126,6 +127,7 @@ class Ne16(Accelerator):
         WAIT,
         TECHNOLOGY,
     )
+    timing_check = TimingCheck("its RTL, 327 layers", 0.0, {**_DEFAULTS, "contention": 0.0})
     job = Job(
         tensor("INPUT", "int8", lambda job: job.IN_HEIGHT * job.IN_WIDTH * job.IN_CHANNELS),
         table("WEIGHTS", "uint8", lambda job: int(np.prod(_shape(job))), "See `pack`."),

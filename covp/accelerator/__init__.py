@@ -1,6 +1,6 @@
 """Accelerators: what a backend declares, how it is found, which layers it gets."""
 
-from covp.accelerator.backend import AcceleratorBackend
+from covp.accelerator.backend import AcceleratorBackend, TimingCheck
 from covp.accelerator.call import (
     CCall,
     Constant,
@@ -42,6 +42,7 @@ __all__ = [
     "TensorSlice",
     "Tile",
     "TiledAccelerator",
+    "TimingCheck",
     "Traffic",
     "UnitArea",
     "UnitEnergy",

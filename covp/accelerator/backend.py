@@ -8,6 +8,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from covp.accelerator.call import CCall, Requantize, Step
@@ -25,6 +26,24 @@ DRIVER_CYCLES = 60
 """Cycles of the core for one call of a driver that starts a job and waits for it."""
 
 
+@dataclass(frozen=True)
+class TimingCheck:
+    """What an accelerator's cycles were compared with.
+
+    Attributes:
+        beside: e.g. "its RTL, 327 layers".
+        error: largest relative error of a layer or job, e.g. 0.003.
+        values: parameters that have to have these values, or nothing was compared.
+    """
+
+    beside: str
+    error: float
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.error:.1%} off at most beside {self.beside}"
+
+
 class AcceleratorBackend(ABC):
     """An accelerator as the compiler sees it. Subclasses set the class attributes.
 
@@ -38,6 +57,7 @@ class AcceleratorBackend(ABC):
         architectures: of the cores it can be beside ("arm", "riscv"); empty: any.
         energy: of its operations and bytes; None: that of its parameter ``technology``, if any.
         area: likewise, of its multipliers and memory.
+        timing_check: what its cycles were compared with; None: with nothing.
         caches_constants: driver or unit may keep constants (weights, tables) and know them again by
             their addresses, as the constants of firmware never change. A reset, or `startup`, ends
             that where other constants may come to the same addresses.
@@ -51,6 +71,7 @@ class AcceleratorBackend(ABC):
     architectures: ClassVar[tuple[str, ...]] = ()
     energy: ClassVar[UnitEnergy | None] = None
     area: ClassVar[UnitArea | None] = None
+    timing_check: ClassVar[TimingCheck | None] = None
     caches_constants: ClassVar[bool] = False
 
     def __init__(self, values: Mapping[str, str | Value] | None = None) -> None:
@@ -99,6 +120,16 @@ class AcceleratorBackend(ABC):
     def timing_parameters(self) -> tuple[Parameter, ...]:
         """Parameters that change nothing but how long the hardware takes, with these values."""
         return tuple(parameter for parameter in self.parameters if parameter.timing)
+
+    @property
+    def known_timing(self) -> TimingCheck | None:
+        """What the cycles were compared with, with these values; None: with nothing."""
+        if self.values.get("rtl", "no") != "no":
+            return TimingCheck("its own RTL", 0.0)
+        check = self.timing_check
+        if check is None or any(self.values.get(n) != v for n, v in check.values.items()):
+            return None
+        return check
 
     @abstractmethod
     def supports(self, match: Match) -> bool | str | Sequence[Limit]:

@@ -143,10 +143,12 @@ def _total_rows(result: Evaluation) -> list[Row]:
 
 
 def _print_jobs(result: Evaluation) -> None:
+    checks = {unit.name: unit.backend.known_timing for unit in result.program.accelerators}
     for name, jobs in result.profile.jobs.items():
         own = [e.offload for e in result.profile.layers if e.offload and e.layer.target == name]
         busy = sum(o.busy for o in own)
-        text = f"jobs and was busy for about {busy:,} cycles" if own else "instructions"
+        check = checks.get(name) or "unchecked"
+        text = f"jobs and was busy for about {busy:,} cycles ({check})" if own else "instructions"
         echo(f"{name} received {jobs:,} {text}{_share(result, name)}")
     kept = [layer for layer in result.program.layers if layer.keeps_constants]
     if kept and result.first_cycles is not None and result.profile.cycles is not None:

@@ -141,6 +141,8 @@ class UnitRecord(msgspec.Struct, frozen=True, kw_only=True):
         macs_per_cycle: multipliers; null: it does not state them
         bytes_per_cycle: of its memory port; null: it does not state them
         um2: as in `accelerator_area`
+        cycles_checked: what its cycles were compared with; null: with nothing
+        cycles_error: the largest relative error that was found
     """
 
     name: str
@@ -148,6 +150,8 @@ class UnitRecord(msgspec.Struct, frozen=True, kw_only=True):
     macs_per_cycle: Annotated[Count, unit("MACs/cycle")] | None = None
     bytes_per_cycle: Annotated[Count, unit("bytes/cycle")] | None = None
     um2: Annotated[Amount, unit("um2")] | None = None
+    cycles_checked: str | None = None
+    cycles_error: Ratio | None = None
 
 
 class AreaRecord(msgspec.Struct, frozen=True, kw_only=True):

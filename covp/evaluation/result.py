@@ -438,12 +438,15 @@ def _units(program: Program) -> Iterator[UnitRecord]:
 
 def _unit(unit: AcceleratorInstance, um2: float | None) -> UnitRecord:
     size, port = unit.backend.hardware_size(), unit.backend.values.get("bytes_per_cycle")
+    check = unit.backend.known_timing
     return UnitRecord(
         name=unit.name,
         spec=unit.spec,
         macs_per_cycle=size[0] if size else None,
         bytes_per_cycle=port if isinstance(port, int) else None,
         um2=um2,
+        cycles_checked=check.beside if check else None,
+        cycles_error=check.error if check else None,
     )
 
 

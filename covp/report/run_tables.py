@@ -39,6 +39,7 @@ def certainty_table(run: Run) -> Table:
         clock = f" at {run.core.clock_hz / 1e6:,.6g} MHz" if run.core and run.core.clock_hz else ""
         time: Row = how or [kind, cycles, f"cycles{clock}"]
         found.append(["time", time_text(run.seconds), *time])
+    found += _unit_rows(run)
     if run.bytes is not None:
         total = sum(one.read + one.write for one in run.bytes.values())
         found.append(["bytes moved", f"{total:,}", *exact])
@@ -53,6 +54,17 @@ def certainty_table(run: Run) -> Table:
     found.append(["RAM", f"{run.memory.ram_bytes:,} bytes", *linked])
     columns = [Column(name) for name in ("figure", "value", "kind", "error", "source")]
     return Table("How sure each figure is", columns, found)
+
+
+def _unit_rows(run: Run) -> Iterator[Row]:
+    """Yield the cycles of each unit that received jobs."""
+    for unit in run.units:
+        own = [layer.offload for layer in run.layers if layer.target == unit.name and layer.offload]
+        if own:
+            busy = sum(offload.busy for offload in own)
+            error = None if unit.cycles_error is None else f"{unit.cycles_error:.1%} at most"
+            source = unit.cycles_checked or f"the time that {unit.name} states"
+            yield [f"cycles of {unit.name}", f"{busy:,}", "estimated", error or "unchecked", source]
 
 
 def _energy_row(run: Run) -> Row:

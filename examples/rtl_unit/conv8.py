@@ -7,6 +7,7 @@ from covp.accelerator import (
     Job,
     JobTiming,
     Limit,
+    TimingCheck,
     UnitRtl,
     number,
     result,
@@ -86,6 +87,8 @@ class Conv8(Accelerator):
 
     def macs(self, job):
         return job.OUT_HEIGHT * job.OUT_WIDTH * job.OUT_CHANNELS * patch(job)
+
+    timing_check = TimingCheck("its RTL, 363 jobs", 0.227)
 
     def timing(self, job, nbytes):
         """Fitted to the RTL by covp calibrate; on 363 other jobs

@@ -64,7 +64,7 @@ class UnitTime:
     total: float
 
     def method(self, job: Job) -> str:
-        """Return the method ``timing`` for the class of the accelerator with this job."""
+        """Return `timing_check` and the method `timing` for the class with this job."""
         lines = [
             f"cycles += {term.factor:g}" + ("" if term.text == "1" else f" * {term.text}")
             for term in self.terms
@@ -76,7 +76,9 @@ class UnitTime:
         }
         given = [f"{name} = {value}" for name, value in names.items() if name in text]
         body = "\n        ".join([*given, "cycles = 0.0", *lines])
+        check = f'TimingCheck("its RTL, {self.left_out} jobs", {self.worst:.3f})'
         return (
+            f"    timing_check = {check}\n\n"
             "    def timing(self, job, nbytes):\n"
             f'        """Fitted to the RTL by covp calibrate; on {self.left_out} other jobs\n'
             f"        {self.mean:.1%} off in the mean, {self.worst:.1%} at most, {self.total:+.2%} "

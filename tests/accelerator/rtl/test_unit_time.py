@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from covp.accelerator import Accelerator, Job, JobTiming, number, result, tensor
+from covp.accelerator import Accelerator, Job, JobTiming, TimingCheck, number, result, tensor
 from covp.accelerator.registry import find_backend
 from covp.accelerator.rtl.unit import ComparedJob
 from covp.cli.main import covp
@@ -55,7 +55,7 @@ def jobs(rtl: Any, count: int = 200) -> list[ComparedJob]:
 
 def timing(method: str, job: JobValues) -> int:
     """Return the cycles by a printed method."""
-    names: dict[str, Any] = {"JobTiming": JobTiming}
+    names: dict[str, Any] = {"JobTiming": JobTiming, "TimingCheck": TimingCheck}
     exec("class Own:\n" + method, names)
     own = Product()
     return int(names["Own"].timing(own, job, 0).cycles)

@@ -1,0 +1,54 @@
+"""Each unit's cycles with what they were compared with, or that they were compared with nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from covp.accelerator.registry import find_backend
+from covp.evaluation import evaluate
+from covp.report.run_tables import certainty_table
+
+CONV8 = Path(__file__).parents[2] / "examples" / "rtl_unit" / "conv8.py"
+
+
+@pytest.mark.parametrize(
+    ("spec", "beside"),
+    [
+        ("gemm", None),
+        ("ne16", "its RTL, 327 layers"),
+        ("ne16:wait=sleep,clock_ratio=2", "its RTL, 327 layers"),
+        ("ne16:bytes_per_cycle=4", None),
+        ("ne16:contention=0.5", None),
+        ("systolic", None),
+        ("systolic:preload=false,rows=8", "SCALE-Sim 3.0.0 where memory does not wait, 123 layers"),
+        (f"{CONV8}", "its RTL, 363 jobs"),
+        (f"{CONV8}:rtl=yes", "its own RTL"),
+    ],
+)
+def test_it_holds_for_the_parameters_that_were_compared(spec: str, beside: str | None) -> None:
+    check = find_backend(spec).known_timing
+    assert (check.beside if check else None) == beside
+
+
+def test_a_run_states_it() -> None:
+    run = evaluate("kws", "riscv32", ("ne16", "vector")).record()
+    assert [(unit.name, unit.cycles_error, unit.cycles_checked) for unit in run.units] == [
+        ("ne16", 0.0, "its RTL, 327 layers"),
+        ("vector", None, None),
+    ]
+    busy = {
+        name: sum(
+            layer.offload.busy for layer in run.layers if layer.offload and layer.target == name
+        )
+        for name in ("ne16", "vector")
+    }
+    found = {row[0]: row[1:] for row in certainty_table(run).rows}
+    assert found["cycles of ne16"] == [
+        f"{busy['ne16']:,}",
+        "estimated",
+        "0.0% at most",
+        "its RTL, 327 layers",
+    ]
+    assert found["cycles of vector"][:3] == [f"{busy['vector']:,}", "estimated", "unchecked"]
