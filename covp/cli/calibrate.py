@@ -142,7 +142,10 @@ def _fit_unit(unit: str, seed: int, as_json: bool) -> int:
             )
         )
     else:
-        echo(f"fitted to {found.jobs} jobs; for the class of {unit}:\n\n{method.rstrip()}")
+        echo(
+            f"fitted to {found.jobs} jobs; for the class of {unit}, with JobTiming and TimingCheck "
+            f"from covp.accelerator:\n\n{method.rstrip()}"
+        )
     return 0
 
 

@@ -112,4 +112,10 @@ def test_a_class_that_states_a_wrong_time_fails_and_is_fitted(
     assert verdict.failure is not None and verdict.is_of_time
     assert "mac8: timing() is -100% off the cycles of the RTL in all" in verdict.failure
     assert covp.main(["calibrate", "-a", str(unit), "--device", "rtl"], standalone_mode=False) == 0
-    assert "def timing(self, job, nbytes):" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "def timing(self, job, nbytes):" in printed
+    method = printed.partition(":\n\n")[2]
+    text = text.replace(own, method + "\n").replace(" JobTiming,", " JobTiming, TimingCheck,")
+    unit.write_text(text, "utf-8")
+    check = find_backend(str(unit)).known_timing
+    assert check is not None and check.beside.startswith("its RTL, ") and 0 < check.error < 0.2
