@@ -220,7 +220,7 @@ def _registers(
         offset: added to each weight.
     """
     depthwise, linear = layer.mode == "depthwise", layer.mode == "linear"
-    # with stride 2 the unit thinks of all pixels of the tile, and keeps every second one
+    # with stride 2 the unit computes all pixels of the tile, and keeps every second one
     seen = [3 if layer.stride == 2 and n == 2 else n for n in (layer.height, layer.width)]
     (down, last_row), (right, last_column) = (_tiles(size, 3) for size in seen)
     outputs, last_output = _tiles(layer.outputs, 16 if depthwise else 32)
@@ -269,6 +269,7 @@ def build(folder: Path) -> ctypes.CDLL:
         names = ("verilated.cpp", "verilated_threads.cpp")
         runtime = [verilator.root / "include" / name for name in names]
         switches = ("COVERAGE", "SC", "TIMING", "TRACE_SAIF")
+        # not by Verilator.build, whose single file would be 34 MB here
         library = build_for_host(
             "the RTL of NE16",
             [*sorted(made.glob("*.cpp")), *runtime, HERE / "ne16_rtl.cpp"],
