@@ -28,10 +28,10 @@ DRIVER_CYCLES = 60
 
 @dataclass(frozen=True)
 class TimingCheck:
-    """What an accelerator's cycles were compared with.
+    """A comparison of an accelerator's cycles with those of something else.
 
     Attributes:
-        beside: e.g. "its RTL, 327 layers".
+        beside: the other side, e.g. "its RTL, 327 layers".
         error: largest relative error of a layer or job, e.g. 0.003.
         values: parameters that have to have these values, or nothing was compared.
     """
@@ -123,7 +123,7 @@ class AcceleratorBackend(ABC):
 
     @property
     def known_timing(self) -> TimingCheck | None:
-        """What the cycles were compared with, with these values; None: with nothing."""
+        """Comparison of the cycles that holds for these values; None: there is none."""
         if self.values.get("rtl", "no") != "no":
             return TimingCheck("its own RTL", 0.0)
         check = self.timing_check
