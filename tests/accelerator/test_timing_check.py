@@ -10,7 +10,8 @@ from covp.accelerator.registry import find_backend
 from covp.evaluation import evaluate
 from covp.report.run_tables import certainty_table
 
-CONV8 = Path(__file__).parents[2] / "examples" / "rtl_unit" / "conv8.py"
+ROOT = Path(__file__).parents[2]
+CONV8 = ROOT / "examples" / "rtl_unit" / "conv8.py"
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,18 @@ CONV8 = Path(__file__).parents[2] / "examples" / "rtl_unit" / "conv8.py"
 def test_it_holds_for_the_parameters_that_were_compared(spec: str, beside: str | None) -> None:
     check = find_backend(spec).known_timing
     assert (check.beside if check else None) == beside
+
+
+def test_stated_errors_are_what_the_benchmarks_found() -> None:
+    ne16 = find_backend("ne16").known_timing
+    rows = (ROOT / "benchmarks" / "ne16_rtl.csv").read_text("utf-8").splitlines()[1:]
+    assert ne16 is not None and f"{len(rows)} layers" in ne16.beside
+    systolic = find_backend("systolic:preload=false").known_timing
+    table = (ROOT / "benchmarks" / "results" / "printed" / "tiled.txt").read_text("utf-8")
+    cells = [line.split("|") for line in table.partition("\n\n")[0].splitlines()[2:]]
+    layers, worst = sum(int(c[3]) for c in cells), max(float(c[7].strip(" %")) for c in cells)
+    assert systolic is not None and f"{layers} layers" in systolic.beside
+    assert systolic.error - 0.001 < worst / 100 <= systolic.error
 
 
 def test_a_run_states_it() -> None:

@@ -80,9 +80,8 @@ class UnitTime:
         return (
             f"    timing_check = {check}\n\n"
             "    def timing(self, job, nbytes):\n"
-            f'        """Fitted to the RTL by covp calibrate; on {self.left_out} other jobs\n'
-            f"        {self.mean:.1%} off in the mean, {self.worst:.1%} at most, {self.total:+.2%} "
-            'in all."""\n'
+            f'        """Fitted to the RTL by covp calibrate: {self.mean:.1%} off in the mean, '
+            f'{self.total:+.2%} in all."""\n'
             f"        {body}\n"
             "        return JobTiming(round(cycles), 0)\n"
         )
