@@ -4,7 +4,9 @@
     python benchmarks/ne16_rtl.py --rtl FOLDER   # the RTL runs all layers anew: some minutes
 
 FOLDER has checkouts from github.com/pulp-platform: ne16 (6bd7272), hwpe-stream (v1.6), hci
-(v1.0.6), hwpe-ctrl (v1.6), tech_cells_generic (v0.2.9). The memory answers in each cycle.
+(v1.0.6), hwpe-ctrl (v1.6), tech_cells_generic (v0.2.9). The RTL runs by its own ports, as any
+Verilog does (docs/rtl-units.md); the memory answers in each cycle. What its reset does not set
+begins with zeros: with other values its bytes are wrong.
 
 Layers are those that the unit's public model is asked for (published_units.py), those of the MLPerf
 Tiny models, and random ones: 2 to 8 bits, padding. Inputs, weights, biases and shifts are random.
@@ -16,10 +18,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-import ctypes
 import random
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,11 @@ from published_units import GAP9, cases
 
 from covp.accel_backends.ne16.backend import LINEAR, Ne16, pack
 from covp.accelerator.partition import partition
-from covp.compilers.host_compiler import build_for_host
-from covp.compilers.verilator import LIBRARY, NO_EXTRA, QUIET, find_verilator
+from covp.accelerator.rtl.library import UnitModel, build_unit
+from covp.accelerator.rtl.sources import UnitRtl
+from covp.chip.platform_file import Region
 from covp.graph.models import load_model
+from covp.hardware.bus import Memory
 from covp.hardware.job import JobValues
 
 HERE = Path(__file__).parent
@@ -51,6 +53,8 @@ SOURCES = (
 INCLUDE = ("hwpe-ctrl/rtl", "hci/rtl")
 _CONFIGURATION = 1 << 25 | 1 << 24 | 1 << 23 | 1 << 15 | 2 << 12 | 1 << 11 | 1 << 4
 """Biases, shifts, no ReLU, an offset of weights, 32-bit scales, no rounding, a result of int8."""
+_TRIGGER, _ACQUIRE, _CLEAR, _JOB = 0x00, 0x04, 0x14, 0x40
+"""Offsets of HWPE's registers, and of the first one of a job."""
 _MOST = 10**7
 """Cycles after which a job counts as one that does not end."""
 
@@ -162,7 +166,7 @@ class _Memory:
         return address
 
 
-def run(layer: Layer, rtl: Callable[..., int]) -> tuple[int, int]:
+def run(layer: Layer, rtl: UnitModel) -> tuple[int, int]:
     """Return the cycles of a layer on the RTL and how many bytes of its result are wrong."""
     draw = np.random.default_rng(0)
     mode, kernel = MODES.index(layer.mode), 3 if layer.mode in ("3x3", "depthwise") else 1
@@ -186,9 +190,19 @@ def run(layer: Layer, rtl: Callable[..., int]) -> tuple[int, int]:
     target = memory.place(np.zeros(expected.size, np.int8))
     places[1] -= (layer.top * columns + layer.left) * channels  # as if padding lay there
     words = _registers(layer, kernel, columns, channels, [*places, target, *parameters], offset)
-    registers = np.array([word & 0xFFFFFFFF for word in words], np.uint32)
-    content = np.ascontiguousarray(memory.content)
-    cycles = rtl(registers.ctypes.data, content.ctypes.data, content.size, _MOST)
+    content = memory.content
+    rtl.begin([Memory(Region("memory", "ram", 0, content.size), content)])
+    rtl.write(_CLEAR, 0)
+    rtl.advance(rtl.now + 40)  # it stays in effect for some cycles
+    rtl.read(_ACQUIRE)
+    for number, word in enumerate(words):
+        rtl.write(_JOB + 4 * number, word & 0xFFFFFFFF)
+    rtl.write(_TRIGGER, 0)
+    cycles = rtl.run(_MOST)
+    if rtl.error:
+        raise RuntimeError(rtl.error)
+    for address, data in rtl.stores():
+        content[address : address + data.size] = data
     found = content[target : target + expected.size].view(np.int8).reshape(expected.shape)
     return cycles, int((found != expected).sum())
 
@@ -251,35 +265,25 @@ def _registers(
     ]
 
 
-def build(folder: Path) -> ctypes.CDLL:
-    """Return the library of the RTL and its harness.
+def build(folder: Path) -> UnitModel:
+    """Return the RTL in simulation, by its own ports.
 
     Args:
         folder: with the checkouts.
     """
-    verilator = find_verilator()
-    folder = folder.resolve()
-    files = [str(path) for pattern in SOURCES for path in sorted(folder.glob(pattern))]
-    with tempfile.TemporaryDirectory() as temporary:
-        made = Path(temporary)
-        arguments = [*QUIET, "--top-module", "ne16_top_wrap", "--prefix", "model", "-DSYNTHESIS"]
-        arguments += ["--Mdir", str(made), *(f"-I{folder / name}" for name in INCLUDE)]
-        arguments += dict.fromkeys(files)
-        verilator.translate("NE16", arguments)
-        names = ("verilated.cpp", "verilated_threads.cpp")
-        runtime = [verilator.root / "include" / name for name in names]
-        switches = ("COVERAGE", "SC", "TIMING", "TRACE_SAIF")
-        # not by Verilator.build, whose single file would be 34 MB here
-        library = build_for_host(
-            "the RTL of NE16",
-            [*sorted(made.glob("*.cpp")), *runtime, HERE / "ne16_rtl.cpp"],
-            LIBRARY,
-            include=(made, *verilator.include),
-            flags=["-O1", *NO_EXTRA.flags, *(f"-DVM_{switch}=0" for switch in switches)],
-        )
-        file = made / "ne16.so"
-        file.write_bytes(library)
-        return ctypes.CDLL(str(file))
+    found = (path for pattern in SOURCES for path in sorted(folder.glob(pattern)))
+    rtl = UnitRtl(
+        sources=tuple(str(path) for path in dict.fromkeys(found)),
+        top="ne16_top_wrap",
+        include=INCLUDE,
+        interrupt="evt_o",
+        busy="busy_o",
+        ties={"test_mode_i": 0},
+        initial="zeros",
+    )
+    model = UnitModel(build_unit("ne16", rtl, folder, {}), rtl.latency)
+    model.reset()
+    return model
 
 
 def read_rows() -> list[tuple[Layer, int, int]]:
@@ -299,8 +303,7 @@ def read_rows() -> list[tuple[Layer, int, int]]:
 
 def measure(folder: Path) -> None:
     """Write the file anew: all layers on the RTL."""
-    rtl = build(folder).ne16_run
-    rtl.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32]
+    rtl = build(folder.resolve())
     rows: list[Row] = []
     for layer in layers():
         cycles, wrong = run(layer, rtl)

@@ -14,6 +14,7 @@ from covp.accelerator.core_unit import CoreUnit
 from covp.accelerator.declared import TECHNOLOGY, TIMING, WAIT, Accelerator
 from covp.accelerator.limits import Limit
 from covp.accelerator.parameters import Parameter
+from covp.accelerator.rtl.peripheral import RtlPeripheral
 from covp.accelerator.rtl.sources import UnitRtl
 from covp.accelerator.tiled.accelerator import TiledAccelerator
 from covp.accelerator.tiled.nest import Tile
@@ -39,6 +40,7 @@ __all__ = [
     "Parameter",
     "RegisterImage",
     "Requantize",
+    "RtlPeripheral",
     "TensorSlice",
     "Tile",
     "TiledAccelerator",

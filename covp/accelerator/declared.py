@@ -118,7 +118,6 @@ RTL_WAVE = Parameter(
     "rtl_wave", "", "file .fst or .vcd of its RTL's signals, 100,000 cycles from the first job on",
     choices=("",), other=_wave_file,
 )  # fmt: skip
-_WAVE_CYCLES = 100_000
 
 
 def unit_timing(values: Mapping[str, Any]) -> UnitTiming:
@@ -431,7 +430,7 @@ class Accelerator(AcceleratorBackend):
             return DeclaredUnit(self)
         file = Path(str(self.values[RTL_WAVE.name]))
         library = build_unit(self.name, *chosen, wave=file.suffix)
-        wave = UnitWave(file, _WAVE_CYCLES) if file.suffix else None
+        wave = UnitWave(file) if file.suffix else None
         ratio = float(self.values.get("clock_ratio", 1.0))
         checks = bool(self.values[RTL_CHECK.name])
         is_exact = self.values[RTL_MODE.name] == "exact"

@@ -144,7 +144,7 @@ def make_test_bench(
         "include": [os.path.relpath(path, folder) for path in sources.include],
         "defines": defines,
         "parameters": dict(parameters),
-        **name_ports(where, ports, rtl.registers, rtl.memory, rtl.ties),
+        **name_ports(where, ports, rtl),
         "jobs": [vector.document(unit.job) for vector in vectors],
     }
     vectors_file = f"{unit.name}_vectors.json"

@@ -14,7 +14,7 @@ import yaml
 
 from covp.accelerator import Accelerator
 from covp.accelerator.registry import built_in_names, find_backend
-from covp.accelerator.rtl.ports import MEMORY_BUSES, REGISTER_BUSES, Bus
+from covp.accelerator.rtl.buses import MEMORY_BUSES, REGISTER_BUSES, Bus
 from covp.accelerator.rtl.verilog import unit_verilog
 from covp.base.cache import write_atomically
 from covp.base.plural import pluralize

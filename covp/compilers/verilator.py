@@ -21,6 +21,8 @@ _GET = get_extra("rtl")
 _RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 # What Verilator's own makefile defines.
 _SWITCHES = ("COVERAGE", "SC", "TIMING", "TRACE_SAIF")
+_PIECE = 4 << 20
+"""Bytes of C++ after which a design is compiled in another piece."""
 _OPTIONS = ("-O2", "-fPIC", "-w")
 _OBJECT = HostBinary(".o", _OPTIONS, ("-r",))
 LIBRARY = HostBinary(".so", _OPTIONS, ("-shared",))
@@ -149,12 +151,13 @@ class Verilator:
         """
         switches = [f"-DVM_{switch}=0" for switch in _SWITCHES]
         switches += extra.flags
-        # in one piece: each file would compile the same headers again, for longer than itself
-        parts = [*sorted(made.glob("*.cpp")), harness]
-        model = SourceText("model.cpp", "".join(f'#include "{part}"\n' for part in parts))
+        pieces = _pieces([*sorted(made.glob("*.cpp")), harness])
         return build_for_host(
             what,
-            [model],
+            [
+                SourceText(f"model{i}.cpp", "".join(f'#include "{part}"\n' for part in piece))
+                for i, piece in enumerate(pieces)
+            ],
             LIBRARY,
             include=(made, *self.include, *include),
             flags=[*flags, *switches],
@@ -172,6 +175,22 @@ class Verilator:
             include=self.include,
             flags=switches,
         )
+
+
+def _pieces(parts: Sequence[Path]) -> list[list[Path]]:
+    """Return files in groups that are compiled as one each.
+
+    Most designs are one: each file would compile the same headers again, for longer than itself.
+    """
+    pieces: list[list[Path]] = [[]]
+    size = 0
+    for part in parts:
+        if size > _PIECE:
+            pieces.append([])
+            size = 0
+        pieces[-1].append(part)
+        size += part.stat().st_size
+    return pieces
 
 
 def find_verilator() -> Verilator:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from math import ceil
+from functools import cached_property
 
+from covp.accelerator.rtl.library import UnitClock
 from covp.accelerator.rtl.unit import RtlUnit, rejection_of
 from covp.errors import AcceleratorError
 from covp.hardware.bus import Bus
@@ -23,21 +24,23 @@ class ExactRtlUnit(RtlUnit):
     Args: as of `RtlUnit`.
     """
 
-    not_saved = RtlUnit.not_saved | {"_base"}
-    _base = 0.0
-    """The core's cycle at which the unit's clock began."""
+    not_saved = RtlUnit.not_saved | {"_unit_clock"}
+
+    @cached_property
+    def _unit_clock(self) -> UnitClock:
+        return UnitClock(self._model, self._clock_ratio)
 
     def attach(self, name: str, bus: Bus, clock: Clock) -> None:
         """Connect the model to the device, and the unit's clock to the core's."""
         super().attach(name, bus, clock)
-        self._align()
+        self._unit_clock.align(clock.now)
 
     def reset(self) -> None:
         """Reset the registers and the RTL."""
         super().reset()
         self._model.begin((), 0)
         if hasattr(self, "clock"):
-            self._align()
+            self._unit_clock.align(self.clock.now)
 
     def save_state(self) -> object:
         """Return the state of the model and the RTL.
@@ -54,7 +57,7 @@ class ExactRtlUnit(RtlUnit):
     def load_state(self, state: object) -> None:
         """Go back to what `save_state` returned."""
         super().load_state(state)
-        self._align()
+        self._unit_clock.align(self.clock.now)
 
     def read_register(self, offset: int, size: int) -> int:
         """Return what the RTL answers; see `Peripheral`."""
@@ -89,7 +92,7 @@ class ExactRtlUnit(RtlUnit):
         phase, spent = self.clock.phase()
         began, skipped = self.clock.now, self.clock.skipped
         end = self._model.taken + self._cycles
-        self.done_at = ceil(self._base + end * self._clock_ratio)
+        self.done_at = self._unit_clock.core_cycle(end)
 
         def finish() -> None:
             self._catch_up()
@@ -109,13 +112,9 @@ class ExactRtlUnit(RtlUnit):
 
     # -- the RTL beside the core --------------------------------------------------------------
 
-    def _align(self) -> None:
-        """Let the unit's clock go on from the core's present cycle."""
-        self._base = self.clock.now - self._model.now * self._clock_ratio
-
     def _catch_up(self) -> None:
         """Simulate up to the core's present cycle, and let memory have what was stored."""
-        if not self._model.advance(int((self.clock.now - self._base) / self._clock_ratio)):
+        if not self._unit_clock.advance(self.clock.now):
             return
         self._demand_rules()
         stores = self._model.stores()
@@ -128,7 +127,7 @@ class ExactRtlUnit(RtlUnit):
 
     def _stall(self) -> None:
         """Let the core wait for the access, of whose cycles one is its own."""
-        self.clock.wait_until(ceil(self._base + self._model.now * self._clock_ratio) - 1)
+        self.clock.wait_until(self._unit_clock.core_cycle(self._model.now) - 1)
 
     def _expect_end(self) -> None:
         """Begin a job: learn from a copy of the RTL how long it takes."""

@@ -10,6 +10,7 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,8 @@ from covp.hardware.custom_instruction import STATE_HEADER
 _HARNESS = Path(__file__).parent / "harness"
 _INCLUDE = _HARNESS, STATE_HEADER.parent
 _CLASS = "Vcovp_unit"
+_RESET_VALUES = {"random": 2, "zeros": 0}
+"""What `UnitRtl.initial` is called by Verilator."""
 _SAVED = Extra(
     ("--savable",),
     ("verilated_save.cpp",),
@@ -44,7 +47,12 @@ Parameters = Mapping[str, int | float | str]
 
 
 def build_unit(
-    name: str, rtl: UnitRtl, folder: Path, parameters: Parameters, wave: str = ""
+    name: str,
+    rtl: UnitRtl,
+    folder: Path,
+    parameters: Parameters,
+    wave: str = "",
+    needs_interrupt: bool = True,
 ) -> Path:
     """Return the library of a unit's model, made on first use in about ten seconds.
 
@@ -54,6 +62,7 @@ def build_unit(
         folder: that ``rtl.root`` is relative to.
         parameters: of the module, and their values.
         wave: of a model that can write waveforms: the suffix of their files, ".fst" or ".vcd".
+        needs_interrupt: a module without an interrupt is an error.
 
     Raises:
         UsageError: there is no such file or module.
@@ -61,8 +70,8 @@ def build_unit(
         ToolchainError: Verilator is missing or rejects the sources.
     """
 
-    def ports_of(where: str, ports: Sequence[Port]) -> str:
-        return find_ports(where, ports, rtl.registers, rtl.memory, rtl.ties)
+    def ports_of(where: str, ports: Sequence[Port]) -> dict[str, str]:
+        return find_ports(where, ports, rtl, needs_interrupt)
 
     return _build(name, rtl, folder, parameters, "unit.cpp", ports_of, wave)
 
@@ -70,7 +79,7 @@ def build_unit(
 def build_instructions(name: str, rtl: UnitRtl, folder: Path, parameters: Parameters) -> Path:
     """Return the library of a unit of custom instructions, as `build_unit`."""
 
-    def ports_of(where: str, ports: Sequence[Port]) -> str:
+    def ports_of(where: str, ports: Sequence[Port]) -> dict[str, str]:
         return find_instruction_port(where, ports, rtl.ties)
 
     return _build(name, rtl, folder, parameters, "instructions.cpp", ports_of)
@@ -82,14 +91,16 @@ def _build(
     folder: Path,
     parameters: Parameters,
     harness: str,
-    ports_of: Callable[[str, Sequence[Port]], str],
+    ports_of: Callable[[str, Sequence[Port]], dict[str, str]],
     wave: str = "",
 ) -> Path:
     """Make a library of a unit and a file of the harness, whose ports a function names."""
     verilator, sources = find_verilator(), rtl.files(folder)
     top = top_of(rtl, sources)
     extra = _SAVED + (WAVES[wave] if wave else NO_EXTRA)
-    stated = (rtl.registers, rtl.memory, *(f"{port}={v}" for port, v in rtl.ties.items()))
+    # what the names of ports do not say
+    stated = repr((rtl.registers, rtl.memory, rtl.ties, rtl.interrupt, rtl.busy))
+    flags = (f"-DCOVP_INITIAL={_RESET_VALUES[rtl.initial]}",)
     given = [
         *("--top-module", top, "--prefix", _CLASS, *extra.options, "-DSYNTHESIS"),
         *("--x-initial", "unique"),
@@ -100,7 +111,7 @@ def _build(
         *(harness, STATE_HEADER.read_bytes()),
         *(part for p in sorted(_HARNESS.iterdir()) for part in (p.name, p.read_bytes())),
         *sources.contents(),
-        *(*given, *stated, *QUIET, *LIBRARY.compile),
+        *(*given, stated, *flags, *QUIET, *LIBRARY.compile),
         *(verilator.version, *host_key()),
     )
     file = f"unit-{top}-{key}{LIBRARY.suffix}"
@@ -115,10 +126,10 @@ def _build(
         verilator.translate(name, [*QUIET, *given, *places, "--Mdir", str(made), *files])
         ports = read_ports((made / f"{_CLASS}.h").read_text("utf-8"))
         where = f"{sources.files[-1].name}: module {top}"
-        header = ports_of(where, ports)
-        (made / "unit_ports.h").write_text(header, "utf-8")
+        for header, text in ports_of(where, ports).items():
+            (made / header).write_text(text, "utf-8")
         what = f"the RTL of {name}"
-        data = verilator.build(what, made, _HARNESS / harness, _INCLUDE, (), extra)
+        data = verilator.build(what, made, _HARNESS / harness, _INCLUDE, flags, extra)
     return cache.store("rtl", file, data, mode=0o700)
 
 
@@ -152,7 +163,7 @@ class UnitWave:
     """
 
     file: Path
-    cycles: int
+    cycles: int = 100_000
 
 
 _recorded: set[Path] = set()
@@ -271,6 +282,24 @@ class UnitModel:
         """
         return bool(self._library.covp_unit_advance(self._handle, max(cycle, 0)))
 
+    def foresee(self, budget: int) -> int:
+        """Return the cycles until the interrupt changes; 0: not before the next access.
+
+        Args:
+            budget: cycles at most.
+        """
+        return int(self._library.covp_unit_foresee(self._handle, budget))
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no transfer of a memory port is under way."""
+        return bool(self._library.covp_unit_is_idle(self._handle))
+
+    @property
+    def has_errors(self) -> bool:
+        """True if all memory ports tell the module that an access has met no memory."""
+        return bool(self._library.covp_unit_has_errors(self._handle))
+
     def predict(self, interrupt: int, start: int, budget: int) -> int:
         """Return the cycles that a job would take if it were started now, as `run`.
 
@@ -344,6 +373,30 @@ class UnitModel:
         self._library.covp_unit_load(self._handle, state, len(state))
 
 
+class UnitClock:
+    """The clock of a unit in simulation, beside the clock of a core.
+
+    Args:
+        model: the unit.
+        ratio: cycles of the core for each of the unit.
+    """
+
+    def __init__(self, model: UnitModel, ratio: float) -> None:
+        self._model, self._ratio, self._base = model, ratio, 0.0
+
+    def align(self, cycle: int) -> None:
+        """Let the unit's present cycle be a ``cycle`` of the core."""
+        self._base = cycle - self._model.now * self._ratio
+
+    def advance(self, cycle: int) -> bool:
+        """Run the unit up to a ``cycle`` of the core; return what `UnitModel.advance` does."""
+        return self._model.advance(int((cycle - self._base) / self._ratio))
+
+    def core_cycle(self, cycle: int) -> int:
+        """Return the cycle of the core in which a ``cycle`` of the unit has come."""
+        return ceil(self._base + cycle * self._ratio)
+
+
 def _pairs(spans: ctypes._Pointer[ctypes.c_uint32], count: int) -> list[tuple[int, int]]:
     if not count:
         return []
@@ -370,6 +423,9 @@ def _open_library(path: Path) -> ctypes.CDLL:
         ("now", long, (handle,)),
         ("taken", long, (handle,)),
         ("advance", word, (handle, long)),
+        ("foresee", long, (handle, long)),
+        ("is_idle", word, (handle,)),
+        ("has_errors", word, (handle,)),
         ("predict", long, (handle, word, word, word, long)),
         ("drain", word, (handle,)),
         ("interrupts", word, (handle,)),

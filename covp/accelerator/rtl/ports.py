@@ -1,19 +1,27 @@
 """`find_ports`: which ports of a Verilog module are its clock, its registers and its memory.
 
-Buses are data: the signals of each, as their standards name them. A unit's ports are found by these
-names, with any prefix, in upper or lower case, with or without ``_i`` and ``_o``.
+A unit's ports are found by the names of its buses' signals, with any prefix, in upper or lower
+case, with or without ``_i`` and ``_o``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from covp.accelerator.rtl.buses import (
+    IN,
+    INSTRUCTION_PORT,
+    MEMORY_BUSES,
+    OUT,
+    REGISTER_BUSES,
+    Bus,
+)
+from covp.accelerator.rtl.sources import UnitRtl
 from covp.errors import AcceleratorError
 
-IN, OUT = "in", "out"
 _RENAMED = "__SYM__"
 """Before names that mean something in C++."""
 _PORT = re.compile(r"VL_(IN|OUT|INOUT)(?:8|16|64|W)?\(&(\w+),(\d+),(\d+)")
@@ -41,142 +49,8 @@ class Port:
         return re.sub(r"_[io]$", "", re.sub(r"_n[io]$", "_n", self.name.lower()))
 
 
-@dataclass(frozen=True)
-class Bus:
-    """A kind of bus, from the side of the unit.
-
-    Attributes:
-        name: as users write it.
-        title: as people write it.
-        signals: name to direction, of those that a unit has to have.
-        others: inputs that it may have.
-        defaults: outputs that it may have, and what the others see where it does not: C.
-        data: the signal whose width is the bus's.
-        names: signals that the harness calls otherwise, as their standard has one name for two.
-        widths: bits of signals that cannot be others.
-    """
-
-    name: str
-    title: str
-    signals: Mapping[str, str]
-    others: tuple[str, ...] = ()
-    defaults: Mapping[str, str] = field(default_factory=dict)
-    data: str = "rdata"
-    names: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    widths: Mapping[str, int] = field(default_factory=dict)
-
-
-def _signals(inputs: str, outputs: str) -> dict[str, str]:
-    return dict.fromkeys(inputs.split(), IN) | dict.fromkeys(outputs.split(), OUT)
-
-
-REGISTER_BUSES = (
-    Bus(
-        "axi4-lite",
-        "AXI4-Lite",
-        _signals(
-            "awaddr awvalid wdata wvalid bready araddr arvalid rready",
-            "awready wready bvalid arready rdata rvalid",
-        ),
-        ("awprot", "wstrb", "arprot"),
-        {"bresp": "0u", "rresp": "0u"},
-        widths={"wdata": 32, "rdata": 32},
-    ),
-    Bus(
-        "apb",
-        "APB",
-        _signals("paddr psel penable pwrite pwdata", "prdata"),
-        ("pstrb", "pprot"),
-        {"pready": "1u", "pslverr": "0u"},
-        "prdata",
-        widths={"pwdata": 32, "prdata": 32},
-    ),
-    Bus(
-        "wishbone",
-        "Wishbone",
-        _signals("cyc stb we adr wdat", "rdat ack"),
-        ("sel", "cti", "bte"),
-        {"err": "0u"},
-        "rdat",
-        {("dat", IN): "wdat", ("dat", OUT): "rdat"},
-        {"wdat": 32, "rdat": 32},
-    ),
-    Bus(
-        "obi",
-        "OBI",
-        _signals("req addr we wdata", "rvalid rdata"),
-        ("be", "rready"),
-        {"gnt": "1u", "err": "0u"},
-        widths={"wdata": 32, "rdata": 32},
-    ),
-)
-"""Buses on which a unit's registers may be."""
-
-MEMORY_BUSES = (
-    Bus(
-        "axi4",
-        "AXI4",
-        _signals(
-            "arready rdata rvalid awready wready bvalid",
-            "araddr arvalid rready awaddr awvalid wdata wvalid bready",
-        ),
-        ("rlast", "rresp", "rid", "bresp", "bid"),
-        {
-            **dict.fromkeys(("arlen", "arid", "awlen", "awid"), "0u"),
-            **dict.fromkeys(("arburst", "awburst"), "1u"),
-            **dict.fromkeys(("arsize", "awsize"), "WIDTH_LOG"),
-            **{"wstrb": "ALL_BYTES", "wlast": "1u"},
-        },
-    ),
-    Bus(
-        "ahb-lite",
-        "AHB-Lite",
-        _signals("hrdata hready", "haddr htrans hwrite hsize hwdata"),
-        ("hresp",),
-        {"hburst": "0u", "hprot": "0u", "hmastlock": "0u"},
-        "hrdata",
-    ),
-    Bus(
-        "tl-ul",
-        "TileLink-UL",
-        _signals(
-            "a_ready d_valid d_data",
-            "a_valid a_opcode a_size a_address a_mask a_data d_ready",
-        ),
-        (
-            *("d_opcode", "d_size", "d_source", "d_error", "d_denied"),
-            *("d_param", "d_sink", "d_corrupt"),
-        ),
-        {"a_source": "0u", "a_param": "0u", "a_corrupt": "0u"},
-        "d_data",
-    ),
-    Bus(
-        "obi",
-        "OBI",
-        _signals("gnt rvalid rdata", "req addr we wdata"),
-        ("err",),
-        {"be": "ALL_BYTES", "rready": "1u"},
-    ),
-)
-"""Buses on which a unit may load and store."""
-
-INSTRUCTION_PORT = Bus(
-    "cfu",
-    "CFU-Playground's port",
-    _signals("cmd_valid cmd_payload_inputs_0", "rsp_valid rsp_payload_outputs_0"),
-    ("cmd_payload_function_id", "cmd_payload_inputs_1", "rsp_ready"),
-    {"cmd_ready": "1u"},
-    widths={
-        **dict.fromkeys(("cmd_payload_inputs_0", "cmd_payload_inputs_1"), 32),
-        **{"rsp_payload_outputs_0": 32, "cmd_payload_function_id": 10},
-    },
-)
-"""The port of a unit of custom instructions (CFU-Playground, Prakash et al., ISPASS 2023).
-
-An instruction is offered while ``cmd_valid``, accepted in a cycle with ``cmd_ready``, and answered
-in the same or a later one with ``rsp_valid``; ``function_id`` are funct7 and funct3.
-"""
-
+_WIDEST = 512
+"""Bits of a memory port."""
 _CLOCKS = ("clk", "clock", "aclk", "pclk", "hclk", "s_axi_aclk", "m_axi_aclk")
 _RESETS = (
     *("rst_n", "resetn", "reset_n", "aresetn", "presetn", "hresetn", "nreset", "nrst", "rstn"),
@@ -195,47 +69,47 @@ def read_ports(header: str) -> list[Port]:
 
 
 def find_ports(
-    where: str,
-    ports: Sequence[Port],
-    registers: str = "",
-    memory: str = "",
-    ties: Mapping[str, int] | None = None,
-) -> str:
-    """Return C for the harness that names each port of a module.
+    where: str, ports: Sequence[Port], rtl: UnitRtl, needs_interrupt: bool = True
+) -> dict[str, str]:
+    """Return C for the harness that names each port of a module: files, name to text.
 
     Args:
         where: the module, for errors.
         ports: of the module.
-        registers, memory: BUS, BUS:PREFIX or :PREFIX, where names alone do not decide; "": they do.
-        ties: inputs that nothing else drives, to their values.
+        rtl: what names alone do not decide.
+        needs_interrupt: a module without an interrupt is an error.
 
     Raises:
-        AcceleratorError: there is no such bus, or an input that nothing drives.
+        AcceleratorError: there is no such bus or output, or an input that nothing drives.
     """
     found = _Found(where, ports)
-    register_bus = found.bus("register", REGISTER_BUSES, registers, "r_")
-    memory_bus = found.bus("memory", MEMORY_BUSES, memory, "m_")
-    interrupt = found.one(_INTERRUPTS, OUT)
-    if interrupt is None:
+    register_bus = found.register_bus(rtl.registers)
+    lines = [f'#define REGISTERS_HEADER "registers-{register_bus.kind.name}.h"']
+    lines += register_bus.defines("r_")
+    memory_buses = found.memory_buses(rtl.memory)
+    interrupt = found.output(rtl.interrupt) if rtl.interrupt else found.one(_INTERRUPTS, OUT)
+    if interrupt is None and needs_interrupt:
         raise AcceleratorError(
             f"{where} has no interrupt, an output irq, which is up when a job is over"
         )
-    lines = [
-        f"#define UNIT_INTERRUPT top.{interrupt.member}",
-        f"#define MEMORY_BYTES {found.width(memory_bus, 'm_')}",
-        f'#define REGISTERS_HEADER "registers-{register_bus.name}.h"',
-        f'#define MEMORY_HEADER "memory-{memory_bus.name}.h"',
-    ]
-    return found.header(ties or {}, lines)
+    busy = found.output(rtl.busy) if rtl.busy else None
+    for name, port in (("INTERRUPT", interrupt), ("BUSY", busy)):
+        value = f"top.{port.member}" if port else "0"
+        lines += [
+            f"#define UNIT_HAS_{name} {int(port is not None)}",
+            f"#define UNIT_{name} {value}",
+        ]
+    has_errors = all(bus.has_errors for bus in memory_buses)
+    lines.append(f"#define UNIT_HAS_ERRORS {int(has_errors)}")
+    spaces = {f"port{i}": bus for i, bus in enumerate(memory_buses)}
+    all_ports = f"using Ports = PortsOf<{', '.join(f'{name}::Port' for name in spaces)}>;\n"
+    return {
+        "unit_ports.h": found.header(rtl.ties, lines),
+        "memory_ports.h": "".join(bus.space(name) for name, bus in spaces.items()) + all_ports,
+    }
 
 
-def name_ports(
-    where: str,
-    ports: Sequence[Port],
-    registers: str = "",
-    memory: str = "",
-    ties: Mapping[str, int] | None = None,
-) -> dict[str, Any]:
+def name_ports(where: str, ports: Sequence[Port], rtl: UnitRtl) -> dict[str, Any]:
     """Return which port is what as plain data, for test benches outside covp.
 
     Args: as of `find_ports`.
@@ -244,26 +118,24 @@ def name_ports(
         AcceleratorError: there is no such bus, or an input that nothing drives.
     """
     found = _Found(where, ports)
-    register_bus = found.bus("register", REGISTER_BUSES, registers, "r_")
-    memory_bus = found.bus("memory", MEMORY_BUSES, memory, "m_")
-    found.header(ties or {}, [])
+    register_bus = found.register_bus(rtl.registers)
+    memory_buses = found.memory_buses(rtl.memory)
+    found.header(rtl.ties, [])
     return {
         "clocks": [port.name for port in found.all(_CLOCKS)],
         "resets": {p.name: int(p.plain in _HIGH_RESETS) for p in found.all(_RESETS)},
-        "ties": dict(ties or {}),
-        "registers": {"bus": register_bus.name, "signals": found.signals["r_"]},
-        "memory": {
-            "bus": memory_bus.name,
-            "bytes": found.width(memory_bus, "m_"),
-            "signals": found.signals["m_"],
-        },
+        "ties": dict(rtl.ties),
+        "registers": {"bus": register_bus.kind.name, "signals": register_bus.names},
+        "memory": [
+            {"bus": bus.kind.name, "bytes": bus.width, "signals": bus.names} for bus in memory_buses
+        ],
     }
 
 
 def find_instruction_port(
     where: str, ports: Sequence[Port], ties: Mapping[str, int] | None = None
-) -> str:
-    """Return C for the harness that names each port of a unit of custom instructions.
+) -> dict[str, str]:
+    """Return C for the harness that names each port of a unit of custom instructions, by file.
 
     Args:
         where: the module, for errors.
@@ -274,8 +146,8 @@ def find_instruction_port(
         AcceleratorError: a port is missing, or nothing drives one.
     """
     found = _Found(where, ports)
-    found.bus("custom instruction", [INSTRUCTION_PORT], "", "c_")
-    return found.header(ties or {}, [])
+    (bus,) = found.buses("custom instruction", [INSTRUCTION_PORT], "")
+    return {"unit_ports.h": found.header(ties or {}, bus.defines("c_"))}
 
 
 def _setter(name: str, assigned: Iterable[str]) -> str:
@@ -283,21 +155,97 @@ def _setter(name: str, assigned: Iterable[str]) -> str:
     return f"#define {name} do {{ {' '.join(f'top.{text};' for text in assigned)} }} while (0)"
 
 
+@dataclass(frozen=True)
+class _FoundBus:
+    """A bus of a module.
+
+    Attributes:
+        where: the module, for errors.
+        kind: of bus.
+        prefix: of its ports' names.
+        ports: signals to ports, of those that the module has.
+    """
+
+    where: str
+    kind: Bus
+    prefix: str
+    ports: Mapping[str, Port]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of its ports, by signal."""
+        return {signal: port.name for signal, port in self.ports.items()}
+
+    @property
+    def has_errors(self) -> bool:
+        """True if the module sees that an access of this memory port has met no memory."""
+        return not {"err", "hresp", "rresp", "d_error", "d_denied"}.isdisjoint(self.ports)
+
+    @property
+    def width(self) -> int:
+        """The bytes of its data.
+
+        Raises:
+            AcceleratorError: no memory port has so many.
+        """
+        bits = self.ports[self.kind.data].bits
+        for signal in ("wdata", "hwdata", "a_data", "data"):
+            stored = self.ports[signal].bits if signal in self.ports else bits
+            if stored != bits:
+                raise AcceleratorError(
+                    f"{self.where}: {signal} of its memory port has {stored} bits, "
+                    f"{self.kind.data} {bits}"
+                )
+        if self.kind.any_width:
+            if bits % 32 or bits > _WIDEST:
+                raise AcceleratorError(
+                    f"{self.where}: the data of its memory ports have {bits} bits; words of 32, "
+                    f"at most {_WIDEST} bits together"
+                )
+        elif bits % 8 or bits // 8 not in (1, 2, 4, 8, 16, 32, 64):
+            raise AcceleratorError(
+                f"{self.where}: the data of its memory port have {bits} bits; 8 to {_WIDEST}, a "
+                "power of two"
+            )
+        return bits // 8
+
+    def defines(self, letter: str) -> list[str]:
+        """Return C that names its signals, each with a letter before."""
+        return [
+            f"#define {letter}{signal} "
+            + (f"top.{self.ports[signal].member}" if signal in self.ports else absent)
+            for signal, absent in self._all()
+        ]
+
+    def space(self, name: str) -> str:
+        """Return C++: a namespace with the class ``Port`` of this memory port."""
+        lines = [
+            *(f"namespace {name} {{", *self.defines("m_")),
+            f"constexpr uint32_t WORD = {self.width};  // bytes of a transfer of the whole width",
+            f"constexpr uint64_t ALL_BYTES = {(1 << self.width) - 1:#x};",
+            f'#include "memory-{self.kind.name}.h"',
+            *(f"#undef m_{signal}" for signal, _ in self._all()),
+            f"}}  // namespace {name}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _all(self) -> list[tuple[str, str]]:
+        """Return each signal of the kind, and C for one that a module does not have."""
+        kind = self.kind
+        names = (*kind.signals, *kind.others, *kind.defaults)
+        return [(signal, kind.defaults.get(signal, "absent")) for signal in names]
+
+
 class _Found:
     """Ports that are found one after the other.
 
     Attributes:
         used: names of those that something drives.
-        defines: lines of C.
-        signals: of each bus, by its letter, to the names of ports.
     """
 
     def __init__(self, where: str, ports: Sequence[Port]) -> None:
         self._where, self._ports = where, ports
         self.used: set[str] = set()
-        self.defines: list[str] = []
-        self._widths: dict[str, int] = {}
-        self.signals: dict[str, dict[str, str]] = {}
 
     def all(self, names: Iterable[str]) -> list[Port]:
         """Return the inputs with one of the names."""
@@ -330,38 +278,65 @@ class _Found:
             _setter("UNIT_SET_RESET(on)", levels),
             _setter("UNIT_SET_TIES()", values),
         ]
-        return "\n".join(["#pragma once", *setters, *lines, *self.defines]) + "\n"
+        return "\n".join(["#pragma once", *setters, *lines]) + "\n"
 
     def one(self, names: Iterable[str], direction: str) -> Port | None:
         """Return the first port with one of the names."""
         found = (p for n in names for p in self._ports if p.plain == n and p.direction == direction)
         return next(found, None)
 
-    def width(self, bus: Bus, letter: str) -> int:
-        """Return the bytes of a bus's data."""
-        bits = self._widths[letter + bus.data]
-        for signal in ("wdata", "hwdata", "a_data"):
-            stored = self._widths.get(letter + signal, bits)
-            if stored != bits:
-                raise AcceleratorError(
-                    f"{self._where}: {signal} of its memory port has {stored} bits, "
-                    f"{bus.data} {bits}"
-                )
-        if bits % 8 or bits // 8 not in (1, 2, 4, 8, 16, 32, 64):
-            raise AcceleratorError(
-                f"{self._where}: the data of its memory port have {bits} bits; 8 to 512, a power "
-                "of two"
-            )
-        return bits // 8
+    def output(self, name: str) -> Port:
+        """Return the output with a name.
 
-    def bus(self, what: str, kinds: Sequence[Bus], stated: str, letter: str) -> Bus:
-        """Find the one bus of a role, and define its signals."""
+        Raises:
+            AcceleratorError: there is none.
+        """
+        outputs = [port for port in self._ports if port.direction == OUT]
+        for port in outputs:
+            if port.name == name:
+                return port
+        known = ", ".join(port.name for port in outputs)
+        raise AcceleratorError(f"{self._where} has no output {name}; it has {known}")
+
+    def register_bus(self, stated: str) -> _FoundBus:
+        """Return the bus of the registers.
+
+        Raises:
+            AcceleratorError: there is none, or several.
+        """
+        found = self.buses("register", REGISTER_BUSES, stated)
+        if len(found) > 1:
+            raise self._ambiguous("register", found)
+        return found[0]
+
+    def memory_buses(self, stated: str | Sequence[str]) -> list[_FoundBus]:
+        """Return the memory ports, in the order of their names or as stated.
+
+        Raises:
+            AcceleratorError: there is none, or one that may be of two kinds.
+        """
+        parts = [stated] if isinstance(stated, str) else stated
+        found = [bus for part in parts for bus in self.buses("memory", MEMORY_BUSES, part)]
+        taken: dict[str, _FoundBus] = {}
+        for bus in found:
+            for name in bus.names.values():
+                other = taken.setdefault(name, bus)
+                if other is not bus:
+                    raise self._ambiguous("memory", [other, bus])
+        return found
+
+    def buses(self, what: str, kinds: Sequence[Bus], stated: str) -> list[_FoundBus]:
+        """Return the buses of a role: those that ``stated`` names, or all.
+
+        Raises:
+            AcceleratorError: there is none.
+        """
         name, _, wanted = stated.partition(":")
         if name and name not in [kind.name for kind in kinds]:
             known = ", ".join(kind.name for kind in kinds)
             raise AcceleratorError(f"{self._where}: its {what} port is {name!r}, none of {known}")
         fits = [
-            (kind, prefix)
+            self._found(kind, prefix)
             for kind in kinds
             if name in ("", kind.name)
             for prefix in self._prefixes(kind)
@@ -378,22 +353,22 @@ class _Found:
             raise AcceleratorError(
                 f"{self._where} has no {what} port{prefix}: {known}; it has {ports}"
             )
-        if len(fits) > 1:
-            each = ", ".join(f"{kind.name}:{prefix}" for kind, prefix in fits)
-            raise AcceleratorError(f"{self._where} has several {what} ports, {each}; say which one")
-        kind, prefix = fits[0]
-        by_name = self._by_name(kind, prefix)
+        self.used.update(name for bus in fits for name in bus.names.values())
+        return fits
+
+    def _ambiguous(self, what: str, found: Sequence[_FoundBus]) -> AcceleratorError:
+        each = ", ".join(f"{bus.kind.name}:{bus.prefix}" for bus in found)
+        return AcceleratorError(f"{self._where} has several {what} ports, {each}; say which one")
+
+    def _found(self, kind: Bus, prefix: str) -> _FoundBus:
+        """Return a bus with its ports."""
+        by_name, ports = self._by_name(kind, prefix), {}
         for signal in (*kind.signals, *kind.others, *kind.defaults):
             port = by_name.get((signal, self._direction(kind, signal)))
             if port is not None:
-                self.used.add(port.name)
-                self._widths[letter + signal] = port.bits
-                self.signals.setdefault(letter, {})[signal] = port.name
+                ports[signal] = port
                 self._demand_width(kind, signal, port)
-            absent = kind.defaults.get(signal, "absent")
-            text = absent if port is None else f"top.{port.member}"
-            self.defines.append(f"#define {letter}{signal} {text}")
-        return kind
+        return _FoundBus(self._where, kind, prefix, ports)
 
     def _demand_width(self, kind: Bus, signal: str, port: Port) -> None:
         """Raise AcceleratorError if a port has another width than its bus says."""

@@ -19,9 +19,9 @@ class UnitRtl:
     """The Verilog of a unit: the registers of its declared job on one bus, memory on another.
 
     Which ports are the buses is found by the signals' names, as their standards have them
-    (`covp.accelerator.rtl.ports`): registers on AXI4-Lite, APB, Wishbone or OBI, memory on AXI4,
-    AHB-Lite, TileLink-UL or OBI. ``irq`` is up from the end of a job until INTERRUPT.PENDING is
-    cleared, if INTERRUPT.ENABLE is set.
+    (`covp.accelerator.rtl.ports`): registers on AXI4-Lite, APB, Wishbone, OBI or HWPE's port,
+    memory on AXI4, AHB-Lite, TileLink-UL, OBI or TCDM, through one port or several. ``irq`` is up
+    from the end of a job until INTERRUPT.PENDING is cleared, if INTERRUPT.ENABLE is set.
 
     Attributes:
         sources: Verilog files, by their paths from ``root``, in the order that they need.
@@ -33,9 +33,15 @@ class UnitRtl:
         defines: Verilog macros, "NAME" or "NAME=VALUE".
         patches: unified diffs of what is under ``root``, applied in a copy.
         parameters: of the module, to numbers, or to the names of parameters of the accelerator.
-        registers, memory: BUS, BUS:PREFIX or :PREFIX, where the names of ports do not decide.
+        registers, memory: BUS, BUS:PREFIX or :PREFIX, where the names of ports do not decide; of
+            memory ports one for each, else all that are found are taken.
+        interrupt: the output that is the interrupt; "": irq.
+        busy: an output that is up while the unit works, or "". While it is down, and 64 cycles
+            after an access to a register, the clock of an `RtlPeripheral` is halted.
         ties: inputs that nothing else drives, to their values.
         latency: cycles from a request of the memory port to the first data, at least 1.
+        initial: "random": what a reset does not set begins with any values, as in silicon, always
+            the same; "zeros": for Verilog that is only right with them.
     """
 
     sources: tuple[str, ...] = ()
@@ -48,9 +54,12 @@ class UnitRtl:
     patches: tuple[str, ...] = ()
     parameters: Mapping[str, int | str] = field(default_factory=dict)
     registers: str = ""
-    memory: str = ""
+    memory: str | tuple[str, ...] = ""
+    interrupt: str = ""
+    busy: str = ""
     ties: Mapping[str, int] = field(default_factory=dict)
     latency: int = 1
+    initial: str = "random"
 
     def files(self, folder: Path) -> RtlSources:
         """Return its files.
@@ -64,6 +73,8 @@ class UnitRtl:
         """
         if not 1 <= self.latency <= _LARGEST_LATENCY:
             raise UsageError(f"rtl: latency={self.latency}: 1 to {_LARGEST_LATENCY} cycles")
+        if self.initial not in ("random", "zeros"):
+            raise UsageError(f"rtl: initial={self.initial!r}: random or zeros")
         root = folder / self.root
         listed = RtlFiles()
         if self.filelist:

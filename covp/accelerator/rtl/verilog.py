@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from covp.accelerator.rtl.ports import MEMORY_BUSES, REGISTER_BUSES, Bus
+from covp.accelerator.rtl.buses import MEMORY_BUSES, REGISTER_BUSES, Bus
 from covp.errors import UsageError, near_misses
 from covp.hardware.job import FIRST_OFFSET, Job, Number, Operand
 from covp.hardware.job_unit import ERRORS

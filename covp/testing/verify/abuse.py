@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from covp.accelerator.rtl.unit import RtlUnit
 from covp.base.plugins import describe
 from covp.chip.platform_file import Platform
 from covp.errors import AcceleratorError, CovpError, DeviceFault
@@ -63,7 +64,9 @@ def _wrong_uses(bench: DriverBench, unit: JobUnit, good: Values) -> Iterator[Att
     low, size = bench.arena()
     names = [r.name for r in unit.registers if r.offset >= FIRST_OFFSET and r.access == "rw"]
     pointers = [name for name in names if low <= good[name] < low + size]
-    for name in pointers:
+    # a unit whose memory bus has no error response cannot know that it has met no memory
+    sees_errors = not isinstance(unit, RtlUnit) or unit.rtl.has_errors
+    for name in pointers if sees_errors else ():
         for address in (_OUTSIDE, _end_of_ram(bench.device.platform)):
             use = f"{name} at 0x{address:08x}, outside the memory"
             yield use, partial(_find_rejection, bench, good | {name: address})

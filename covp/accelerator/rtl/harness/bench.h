@@ -1,9 +1,13 @@
 // A unit's RTL with clock, reset and memory.
 #pragma once
+#include <deque>
+#include <tuple>
+
 #include "Vcovp_unit.h"
 #include "context.h"
 #include "memory.h"
 #include "ports.h"
+#include "stable.h"
 #include "verilated.h"
 #include "wave.h"
 
@@ -24,7 +28,26 @@ struct Design {
     }
 };
 
-#include MEMORY_HEADER  // `Port`: reset, drive, sample, is_idle
+// The memory ports of a unit, as one.
+template <typename... Each>
+class PortsOf {
+public:
+    explicit PortsOf(Design &design) : ports(of<Each>(design)...) {}
+
+    void reset() { std::apply([](auto &...port) { (port.reset(), ...); }, ports); }
+    void drive() { std::apply([](auto &...port) { (port.drive(), ...); }, ports); }
+    void sample() { std::apply([](auto &...port) { (port.sample(), ...); }, ports); }
+    bool is_idle() { return std::apply([](auto &...port) { return (port.is_idle() && ...); }, ports); }
+
+private:
+    template <typename>
+    static Design &of(Design &design) { return design; }
+
+    std::tuple<Each...> ports;
+};
+
+// A namespace with `Port` (reset, drive, sample, is_idle) for each, from memory-BUS.h, and their `Ports`.
+#include "memory_ports.h"
 
 class Bench : public Design {
 public:
@@ -36,7 +59,7 @@ public:
 
     void reset() {
         constexpr int CYCLES = 4;
-        port.reset();
+        ports.reset();
         UNIT_SET_TIES();
         UNIT_SET_CLOCK(0);
         // reset needs an edge, also the first time
@@ -56,14 +79,14 @@ public:
 
     // A cycle up to its end: inputs are driven, outputs are settled.
     void settle() {
-        port.drive();
+        ports.drive();
         UNIT_SET_CLOCK(0);
         top.eval();
     }
 
     // The clock's edge.
     void edge() {
-        port.sample();
+        ports.sample();
         wave.low(now);
         UNIT_SET_CLOCK(1);
         top.eval();
@@ -77,8 +100,8 @@ public:
     }
 
     bool interrupts() { return UNIT_INTERRUPT; }
-    bool is_idle() { return port.is_idle(); }
-    void forget_transfers() { port.reset(); }
+    bool is_idle() { return ports.is_idle(); }
+    void forget_transfers() { ports.reset(); }
 
     Wave wave;
 
@@ -86,10 +109,10 @@ public:
     bool drain() {
         constexpr int CYCLES = 64, MOST = 10'000;
         size_t before = memory.stores;
-        for (int i = 0; i < CYCLES || (!port.is_idle() && i < MOST); i++) tick();
-        return port.is_idle() && memory.stores == before;
+        for (int i = 0; i < CYCLES || (!ports.is_idle() && i < MOST); i++) tick();
+        return ports.is_idle() && memory.stores == before;
     }
 
-private:
-    Port port{*this};
+protected:
+    Ports ports{*this};
 };

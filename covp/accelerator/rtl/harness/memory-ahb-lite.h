@@ -1,6 +1,4 @@
 // AHB-Lite (Arm IHI 0033): the address of a transfer in one cycle, its data in those after it, until HREADY.
-#pragma once
-#include "stable.h"
 
 class Port {
 public:
@@ -11,24 +9,24 @@ public:
 
     void drive() {
         m_hready = !busy || !left;
-        m_hresp = busy && failed && left <= 1;  // an error takes two cycles (5.1.3)
+        m_hresp = is_error = busy && failed && left <= 1;  // an error takes two cycles (5.1.3)
         if (busy && !writes && !left) {
             memset(lanes, 0, sizeof lanes);
             memory.load(address, size, lanes + address % WIDTH);
-            put(m_hrdata, lanes);
+            put<WORD>(m_hrdata, lanes);
         }
     }
 
     void sample() {
         next.check(memory, "AHB: the transfer", m_htrans & 2, m_hready,
                    [this] { return std::array<uint64_t, 3>{m_haddr, m_hwrite, m_hsize}; });
-        if (m_hresp) next.forget();  // an error ends what follows (3.6.1)
+        if (is_error) next.forget();  // an error ends what follows (3.6.1)
         if (busy && left) {
             left--;
             return;
         }
         if (busy && writes) {
-            get(m_hwdata, lanes);
+            get<WORD>(m_hwdata, lanes);
             memory.store(address, size, lanes + address % WIDTH, ~0ull);
         }
         busy = m_htrans & 2;
@@ -46,12 +44,12 @@ public:
     }
 
 private:
-    static constexpr uint32_t WIDTH = MEMORY_BYTES;
+    static constexpr uint32_t WIDTH = WORD;
     Design &design;
     Memory &memory;
     Vcovp_unit &top;
-    bool busy = false, writes = false, failed = false;
+    bool busy = false, writes = false, failed = false, is_error = false;
     uint32_t address = 0, size = 0, left = 0;
-    uint8_t lanes[MEMORY_BYTES];
+    uint8_t lanes[WORD];
     Stable<3> next{"3.6"};
 };

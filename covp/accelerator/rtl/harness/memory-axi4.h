@@ -1,9 +1,5 @@
 // AXI4 (Arm IHI 0022): bursts, several requests under way, answers in their order, or, where the memory is busy by
 // chance, in any that their ids allow. AXI4-Lite is AXI4 without bursts.
-#pragma once
-#include <deque>
-
-#include "stable.h"
 
 class Port {
 public:
@@ -31,7 +27,7 @@ public:
                 burst.is_loaded = true;
                 burst.failed = !memory.load(burst.lane(), burst.bytes(), beat_at(burst));
             }
-            put(m_rdata, beat);
+            put<WORD>(m_rdata, beat);
             m_rlast = burst.left == 1, m_rid = burst.id, m_rresp = burst.failed ? SLVERR : 0;
         }
         bool answered = !answers.empty() && answers.front().ready <= design.now;
@@ -47,9 +43,9 @@ public:
             return std::array<uint64_t, 5>{m_awaddr, m_awlen, m_awsize, m_awburst, m_awid};
         });
         write_data.check(memory, "AXI4: W", m_wvalid, m_wready, [this] {
-            uint8_t bytes[MEMORY_BYTES];
-            get(m_wdata, bytes);
-            return std::array<uint64_t, 3>{m_wstrb, m_wlast, hash(bytes, m_wstrb & ALL_BYTES)};
+            uint8_t bytes[WORD];
+            get<WORD>(m_wdata, bytes);
+            return std::array<uint64_t, 3>{m_wstrb, m_wlast, hash<WORD>(bytes, m_wstrb & ALL_BYTES)};
         });
         if (m_bvalid && m_bready) answers.pop_front();
         if (m_rvalid && m_rready) {
@@ -62,7 +58,7 @@ public:
             writes.push_back(begin("write", m_awaddr, m_awlen, m_awsize, m_awburst, m_awid));
         if (m_wvalid && m_wready) {
             Beat one{{}, m_wstrb & ALL_BYTES, !!m_wlast};
-            get(m_wdata, one.bytes);
+            get<WORD>(m_wdata, one.bytes);
             data.push_back(one);
         }
         while (!writes.empty() && !data.empty()) store();
@@ -70,7 +66,7 @@ public:
 
 private:
     static constexpr size_t MOST = 8, MOST_BEATS = 256;
-    static constexpr uint32_t SLVERR = 2, WIDTH = MEMORY_BYTES;
+    static constexpr uint32_t SLVERR = 2, WIDTH = WORD;
     enum { FIXED, INCR, WRAP };
 
     struct Burst {
@@ -89,7 +85,7 @@ private:
         }
     };
     struct Beat {
-        uint8_t bytes[MEMORY_BYTES];
+        uint8_t bytes[WORD];
         uint64_t strobes;
         bool is_last;
     };
@@ -145,7 +141,7 @@ private:
         writes.pop_front();
     }
 
-    static constexpr uint32_t WIDTH_LOG = __builtin_ctz(MEMORY_BYTES);
+    static constexpr uint32_t WIDTH_LOG = __builtin_ctz(WORD);
     Design &design;
     Memory &memory;
     Vcovp_unit &top;
@@ -153,5 +149,5 @@ private:
     std::deque<Beat> data;
     Stable<5> read_address{"A3.2.1"}, write_address{"A3.2.1"};
     Stable<3> write_data{"A3.2.1"};
-    uint8_t beat[MEMORY_BYTES];
+    uint8_t beat[WORD];
 };

@@ -1,8 +1,4 @@
 // OBI 1.2 (OpenHW): requests are granted at once, answers come in their order.
-#pragma once
-#include <deque>
-
-#include "stable.h"
 
 class Port {
 public:
@@ -16,7 +12,7 @@ public:
         bool shows = !answers.empty() && answers.front().ready <= design.now;
         m_rvalid = shows;
         if (shows) {
-            put(m_rdata, answers.front().bytes);
+            put<WORD>(m_rdata, answers.front().bytes);
             m_err = answers.front().failed;
         }
     }
@@ -25,16 +21,16 @@ public:
         if (m_rvalid && m_rready) answers.pop_front();
         request.check(memory, "OBI: a request", m_req, m_gnt, [this] {
             uint8_t stored[WORD];
-            get(m_wdata, stored);
+            get<WORD>(m_wdata, stored);
             uint64_t bytes = m_we ? m_be & ALL_BYTES : 0;
-            return std::array<uint64_t, 4>{m_addr, m_we, bytes, hash(stored, bytes)};
+            return std::array<uint64_t, 4>{m_addr, m_we, bytes, hash<WORD>(stored, bytes)};
         });
         if (!m_req || !m_gnt) return;
         Answer answer{{}, design.now + design.latency + design.pause(), false};
         uint32_t word = m_addr & ~(WORD - 1);
         if (m_we) {
             uint8_t bytes[WORD];
-            get(m_wdata, bytes);
+            get<WORD>(m_wdata, bytes);
             answer.failed = !memory.store(word, WORD, bytes, m_be & ALL_BYTES);
         } else {
             answer.failed = !memory.load(word, WORD, answer.bytes);

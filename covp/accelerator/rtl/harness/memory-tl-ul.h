@@ -1,6 +1,4 @@
 // TileLink Uncached Lightweight (SiFive TileLink 1.8.1, chapter 6): requests on channel A, answers on D.
-#pragma once
-#include <deque>
 
 class Port {
 public:
@@ -15,7 +13,7 @@ public:
         m_d_valid = shows;
         if (!shows) return;
         const Answer &one = answers.front();
-        put(m_d_data, one.bytes);
+        put<WORD>(m_d_data, one.bytes);
         m_d_opcode = one.opcode, m_d_size = one.size, m_d_source = one.source;
         m_d_error = one.failed, m_d_denied = one.failed;
     }
@@ -51,7 +49,7 @@ private:
             answer.failed = !memory.load(first, size, answer.bytes + first % WORD);
         } else if (opcode == PUT_FULL || opcode == PUT_PARTIAL) {
             uint8_t bytes[WORD];
-            get(m_a_data, bytes);
+            get<WORD>(m_a_data, bytes);
             uint64_t mask = m_a_mask & ALL_BYTES;
             if (mask & ~lanes || (opcode == PUT_FULL && mask != lanes))
                 memory.fail("TileLink: a_mask 0x%llx of a put of %u bytes at 0x%08x (4.6)", (unsigned long long)mask,

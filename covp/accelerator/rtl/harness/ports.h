@@ -5,17 +5,15 @@
 
 #include "absent.h"
 
-// The bytes of a data port; Verilator keeps them little-endian, in words where it is wider than 64 bits.
-template <typename Port>
-void put(Port &port, const uint8_t *bytes) {
-    static_assert(sizeof port >= MEMORY_BYTES, "a data port of whole bytes");
-    memcpy(&port, bytes, MEMORY_BYTES);
+// So many bytes of a port; Verilator keeps them little-endian, in words where it is wider than 64 bits.
+template <uint32_t BYTES, typename Port>
+void put(Port &port, const void *bytes) {
+    static_assert(sizeof port >= BYTES, "a port of whole bytes");
+    memcpy(&port, bytes, BYTES);
 }
 
-template <typename Port>
-void get(const Port &port, uint8_t *bytes) {
-    memcpy(bytes, &port, MEMORY_BYTES);
+template <uint32_t BYTES, typename Port>
+void get(const Port &port, void *bytes) {
+    static_assert(sizeof port >= BYTES, "a port of whole bytes");
+    memcpy(bytes, &port, BYTES);
 }
-
-constexpr uint64_t ALL_BYTES = MEMORY_BYTES == 64 ? ~0ull : (1ull << MEMORY_BYTES) - 1;
-constexpr uint32_t WORD = MEMORY_BYTES;  // bytes of a transfer of the port's whole width

@@ -7,9 +7,10 @@
 #include "ports.h"
 
 // The bytes of a data port that are stored, as a number: FNV-1a, 64 bits.
-inline uint64_t hash(const uint8_t *bytes, uint64_t strobes) {
+template <uint32_t BYTES>
+uint64_t hash(const uint8_t *bytes, uint64_t strobes) {
     uint64_t value = 1469598103934665603u;
-    for (uint32_t i = 0; i < MEMORY_BYTES; i++)
+    for (uint32_t i = 0; i < BYTES; i++)
         if (strobes >> i & 1) value = (value ^ bytes[i]) * 1099511628211u;
     return value;
 }

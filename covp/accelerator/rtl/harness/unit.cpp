@@ -7,6 +7,7 @@
 #include "saving.h"
 
 constexpr int LONGEST_ACCESS = 100'000;  // cycles of an access to a register
+constexpr int AWAKE = 64;  // cycles after it in which a unit may get busy
 
 #include REGISTERS_HEADER  // `Registers`: idle, access
 
@@ -30,25 +31,31 @@ public:
         return now - taken;
     }
 
-    // Run up to a cycle, if it has not come yet.
+    // Run up to a cycle, if it has not come yet; the clock is halted while a unit says that it is not busy.
     void advance(uint64_t cycle) {
-        while (now < cycle) tick();
+        while (now < cycle) {
+            if (rests()) {
+                now = cycle;
+                return;
+            }
+            tick();
+        }
     }
 
-    // Do something of which nothing remains, but for transfers of the port that end before.
+    // Do something of which nothing remains.
     template <typename Action>
     auto aside(Action action) {
-        constexpr int MOST = 10'000;
-        for (int i = 0; i < MOST && !is_idle(); i++) tick();
         Design &design = *this;
         uint64_t now = design.now, taken = design.taken;
         uint32_t stalls = design.stalls;
         Memory memory = design.memory;
+        Ports transfers = ports;
         wave.pauses = true;
         save();
         auto result = action();
         load(saved.data(), saved.size());
-        forget_transfers();
+        ports.~Ports();
+        new (&ports) Ports(transfers);  // references cannot be assigned to
         wave.pauses = false;
         design.memory = std::move(memory);
         design.now = now, design.taken = taken, design.stalls = stalls;
@@ -62,6 +69,19 @@ public:
             access(true, interrupt, enable_and_clear);
             access(true, start, value);
             return run(budget);
+        });
+    }
+
+    // The cycles until the interrupt changes, at most `budget`; 0: it does not before the next access.
+    uint64_t foresee(uint64_t budget) {
+        return aside([&] {
+            bool level = interrupts();
+            uint64_t start = now;
+            while (interrupts() == level && now - start < budget) {
+                if (rests()) return uint64_t(0);
+                tick();
+            }
+            return now - start;
         });
     }
 
@@ -95,6 +115,8 @@ public:
     std::string saved;
 
 private:
+    bool rests() { return UNIT_HAS_BUSY && !UNIT_BUSY && is_idle() && now - taken >= AWAKE; }
+
     Registers registers{*this};
 };
 
@@ -169,6 +191,11 @@ uint32_t covp_unit_advance(void *unit, uint64_t cycle) {
     Memory &memory = of(unit).memory;
     return !memory.fresh.empty() || memory.error[0];
 }
+uint64_t covp_unit_foresee(void *unit, uint64_t budget) {
+    return guarded(unit, [&](Unit &one) { return one.foresee(budget); });
+}
+uint32_t covp_unit_has_errors(void *) { return UNIT_HAS_ERRORS; }
+uint32_t covp_unit_is_idle(void *unit) { return of(unit).is_idle(); }
 uint64_t covp_unit_predict(void *unit, uint32_t interrupt, uint32_t start, uint32_t value, uint64_t budget) {
     return guarded(unit, [&](Unit &one) { return one.predict(interrupt, start, value, budget); });
 }

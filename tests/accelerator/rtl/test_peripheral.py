@@ -1,0 +1,219 @@
+"""Verilog with registers of its own and two memory ports, on a board: words, time, errors."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from covp.accelerator import RtlPeripheral, UnitRtl
+from covp.chip.platform_file import load_platform
+from covp.device.virtual import VirtualDevice
+from covp.errors import AcceleratorError, DeviceFault, UsageError
+from covp.runtime.session import Session
+
+BASE, LINE, RAM = 0x70000000, 3, 0x80000000
+A, B, TARGET, WORDS, STATE = range(0, 20, 4)
+VERILOG = Path(__file__).parent / "units" / "adder.v"
+CYCLES = 5
+"""Of a word: its loads' addresses, their data, the sum, its store, the answer to that."""
+DRIVER = """
+#include <stdint.h>
+#include <covp_interrupt.h>
+#define REGISTERS ((volatile uint32_t *)0x70000000)
+
+void add(const uint32_t *a, const uint32_t *b, uint32_t *sums, uint32_t words)
+{
+    REGISTERS[0] = (uint32_t)a, REGISTERS[1] = (uint32_t)b, REGISTERS[2] = (uint32_t)sums;
+    REGISTERS[3] = words;
+    REGISTERS[4] = 1;
+    WAIT;
+}
+"""
+POLLS = "while (REGISTERS[4] & 1) {}"
+SLEEPS = (
+    "do { covp_wake_by_line(3); covp_sleep(); } while (REGISTERS[4] & 1); "
+    "REGISTERS[4] = 0; covp_forget_line(3)"
+)
+
+
+class Adder(RtlPeripheral):
+    """Adds words."""
+
+    rtl = UnitRtl(sources=("units/adder.v",), interrupt="done", busy="works")
+
+
+@pytest.fixture
+def device() -> Iterator[VirtualDevice]:
+    with VirtualDevice(load_platform("riscv32")) as device:
+        yield device
+
+
+def write(device: VirtualDevice, offset: int, value: int) -> None:
+    device.board.write_bus(BASE + offset, value.to_bytes(4, "little"))
+
+
+def read(device: VirtualDevice, offset: int) -> int:
+    return int.from_bytes(device.board.read_bus(BASE + offset, 4), "little")
+
+
+def start(device: VirtualDevice, words: int) -> NDArray[np.uint32]:
+    """Let it add; return the sums that are due, at RAM + 0x2000."""
+    operands = np.random.default_rng(words).integers(0, 2**32, (2, words), np.uint32)
+    for offset, values in zip((0, 0x1000), operands, strict=True):
+        device.write(RAM + offset, values.tobytes())
+    places = RAM, RAM + 0x1000, RAM + 0x2000
+    for offset, value in ((A, places[0]), (B, places[1]), (TARGET, places[2]), (WORDS, words)):
+        write(device, offset, value)
+    write(device, STATE, 1)
+    due: NDArray[np.uint32] = operands[0] + operands[1]
+    return due
+
+
+def sums(device: VirtualDevice, words: int) -> NDArray[np.uint32]:
+    return np.frombuffer(device.read(RAM + 0x2000, 4 * words), np.uint32)
+
+
+def test_ports_of_two_buses_load_and_store(device: VirtualDevice) -> None:
+    unit = Adder()
+    device.attach(unit, BASE, "adder", LINE)
+    for words in (1, 7, 300):
+        due = start(device, words)
+        began = unit.cycles
+        while read(device, STATE) & 1:
+            pass
+        assert unit.interrupt.level and read(device, WORDS) == 0
+        assert np.array_equal(sums(device, words), due)
+        assert unit.cycles - began >= CYCLES * words - 2
+        write(device, STATE, 0)
+        assert not unit.interrupt.level
+
+
+def ends(device: VirtualDevice, unit: RtlPeripheral, words: int) -> list[tuple[bool, int]]:
+    """Return each change of the interrupt and its cycle, from the start of a job on."""
+    device.attach(unit, BASE, "adder", LINE)
+    seen: list[tuple[bool, int]] = []
+    due = start(device, words)
+    began = device.clock.now
+    unit.interrupt.on_change = lambda level: seen.append((level, device.clock.now - began))
+    device.clock.wait_until(began + 20 * words)
+    assert np.array_equal(sums(device, words), due)
+    return seen
+
+
+@pytest.mark.parametrize("ratio", [1.0, 2.5])
+def test_the_interrupt_comes_in_its_cycle(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where each cycle is a step of its own."""
+
+    class Slow(Adder):
+        clock_ratio = ratio
+
+    def seen(words: int) -> list[tuple[bool, int]]:
+        with VirtualDevice(load_platform("riscv32")) as device:
+            return ends(device, Slow(), words)
+
+    found = {words: seen(words) for words in (1, 20, 900)}
+    for name in ("_FIRST", "_MOST"):
+        monkeypatch.setattr(f"covp.accelerator.rtl.peripheral.{name}", 1)
+    for words, changes in found.items():
+        assert changes == seen(words)
+        ((level, cycle),) = changes
+        assert level and abs(cycle - CYCLES * words * ratio) <= 3 * ratio
+
+
+@pytest.mark.parametrize("wait", [POLLS, SLEEPS], ids=["polls", "sleeps"])
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
+def test_a_driver_in_c_waits_for_it(platform: str, wait: str) -> None:
+    operands = np.random.default_rng(0).integers(0, 2**32, (2, 50), np.uint32)
+    with Session(platform) as session:
+        assert isinstance(session.device, VirtualDevice)
+        session.device.attach(Adder(), BASE, "adder", LINE)
+        add = session.load_c(DRIVER.replace("WAIT", wait))["add"]
+        a, b, target = (session.tensor(values) for values in (*operands, np.zeros(50, np.uint32)))
+        began = session.device.clock.now
+        add(a, b, target, 50)
+        assert np.array_equal(target.numpy(), operands[0] + operands[1])
+        assert CYCLES * 50 < session.device.clock.now - began < CYCLES * 50 + 200
+
+
+def test_its_clock_stands_still_while_it_does_not_work(tmp_path: Path) -> None:
+    class Seen(Adder):
+        wave = tmp_path / "adder.vcd"
+
+    with VirtualDevice(load_platform("riscv32")) as device:
+        unit = Seen()
+        device.attach(unit, BASE, "adder", LINE)
+        start(device, 20)
+        device.clock.wait_until(device.clock.now + 50_000)
+        read(device, STATE)
+    del unit, device
+    gc.collect()  # closes the file
+    text = (tmp_path / "adder.vcd").read_text()
+    edges = len(re.findall(r"^#\d+", text, re.M))
+    assert 2 * CYCLES * 20 < edges < 1000  # of 100,000
+
+
+def test_a_parameter_and_a_state(device: VirtualDevice) -> None:
+    unit = Adder(PLUS=5)
+    device.attach(unit, BASE, "adder", LINE)
+    write(device, TARGET, 0x1234)
+    state = device.abilities.state
+    assert state is not None
+    saved = state.save_state()
+    write(device, TARGET, 0)
+    state.load_state(saved)
+    assert read(device, TARGET) == 0x1234
+    due = start(device, 9)
+    while read(device, STATE) & 1:
+        pass
+    assert np.array_equal(sums(device, 9), due + np.uint32(5))
+
+
+def test_wrong_use_is_said(device: VirtualDevice) -> None:
+    device.attach(Adder(), BASE, "adder", LINE)
+    with pytest.raises(DeviceFault, match="adder: read of 1 bytes: only whole words"):
+        device.board.read_bus(BASE, 1)
+    start(device, 1)
+    device.clock.wait_until(device.clock.now + 20)
+    write(device, B, 0x60000000)
+    write(device, WORDS, 1)
+    write(device, STATE, 1)
+    text = "the RTL of adder loads 4 bytes at 0x60000000, where there is no memory"
+    with pytest.raises(AcceleratorError, match=text):
+        device.clock.wait_until(device.clock.now + 50)
+
+
+@pytest.mark.parametrize(
+    ("rtl", "text"),
+    [
+        ({"busy": "work"}, r"has no output work; it has a_req, .*, works"),
+        ({"memory": "obi:c_"}, "has no memory port whose names begin with c_"),
+        ({"memory": ("obi:a_", "axi4")}, "has no memory port: AXI4"),
+        ({"memory": "obi"}, "nothing drives its input b_hready"),
+    ],
+)
+def test_wrong_ports_are_said(rtl: dict[str, str], text: str) -> None:
+    class Wrong(RtlPeripheral):
+        pass
+
+    Wrong.rtl = UnitRtl(sources=("units/adder.v",), **{"interrupt": "done", **rtl})  # type: ignore[arg-type]
+    with pytest.raises(AcceleratorError, match=text):
+        Wrong()
+
+
+def test_wrong_settings_are_said() -> None:
+    class Stopped(Adder):
+        clock_ratio = 0.0
+
+    class Drawn(Adder):
+        wave = Path("adder.png")
+
+    with pytest.raises(UsageError, match=r"Stopped: clock_ratio=0\.0: above 0"):
+        Stopped()
+    with pytest.raises(UsageError, match=r"Drawn: wave=adder\.png: a file \.vcd or \.fst"):
+        Drawn()
