@@ -74,7 +74,7 @@ class RtlPeripheral(Peripheral):
         return self._model.now
 
     def attach(self, name: str, bus: Bus, clock: Clock) -> None:
-        """Connect the module to the device as ``name``, with its ``bus``, and both clocks."""
+        """Connect the module to the device as ``name``, with its ``bus`` and the ``clock``."""
         super().attach(name, bus, clock)
         clock.leave(self)
         clock.join(self)
