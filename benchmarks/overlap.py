@@ -1,5 +1,7 @@
 """Core and units at the same time: cycles without, promised and with, and the RAM that it takes.
 
+A second table has the same with two and four equal units, which share layers.
+
     python benchmarks/overlap.py [--models kws,resnet] [--platforms cortex-m4,riscv32] [-a UNIT ...]
 
 "without" is the program that `covp run` makes without ``--overlap``; outputs and every layer are
@@ -10,12 +12,14 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 
 from covp.evaluation import Evaluation, Sample, build, run
 
 MODELS = "kws,resnet,vww,toycar"
 PLATFORMS = "cortex-m4,riscv32"
 UNITS = ["gemm", "qconv2d", "qconv2d:depthwise=false"]
+COUNTS = (1, 2, 4)
 
 
 def main() -> None:
@@ -28,10 +32,39 @@ def main() -> None:
     head = "model platform unit without promised with off saved RAM RAM flash flash seconds"
     print("| " + " | ".join(head.split()) + " |")
     print("|" + "---|" * len(head.split()))
-    for model in options.models.split(","):
-        for platform in options.platforms.split(","):
+    models, platforms = options.models.split(","), options.platforms.split(",")
+    for model in models:
+        for platform in platforms:
             for unit in options.accel or UNITS:
                 print(_row(model, platform, unit), flush=True)
+    if not options.accel:
+        _print_equal(models, platforms)
+
+
+def _print_equal(models: Sequence[str], platforms: Sequence[str]) -> None:
+    """Print a row for each model and platform with one, two and four convolution units."""
+    print(
+        "\n| model | platform | " + " | ".join(f"{n} x qconv2d" for n in COUNTS) + " | most off |"
+    )
+    print("|---|---|" + "---:|" * (len(COUNTS) + 1))
+    for model in models:
+        for platform in platforms:
+            cells, off = [], 0.0
+            for count in COUNTS:
+                made = build(
+                    model,
+                    platform,
+                    ["qconv2d"] * count + ["vector"],
+                    allow_unused=True,
+                    overlap=True,
+                )
+                result = run(made, Sample.random(made.graph))
+                assert result.matches_reference, result.check.mismatch
+                cycles = _cycles(result)
+                promised = made.overlap.promised if made.overlap is not None else cycles
+                off = max(off, abs(promised / cycles - 1))
+                cells.append(f"{cycles:,}")
+            print(f"| {model} | {platform} | {' | '.join(cells)} | {off:.3%} |", flush=True)
 
 
 def _row(model: str, platform: str, unit: str) -> str:

@@ -104,6 +104,10 @@ class AcceleratorBackend(ABC):
         """Return the first line of the class's docstring."""
         return (inspect.getdoc(cls) or "").partition("\n")[0]
 
+    def is_equal(self, other: AcceleratorBackend) -> bool:
+        """Return whether the other one is the same hardware with the same parameters."""
+        return type(self) is type(other) and self.values == other.values
+
     @property
     def spec(self) -> str:
         """The text that `find_backend` makes this instance of: names and changed parameters."""

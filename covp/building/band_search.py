@@ -112,8 +112,11 @@ class BandSearch:
         if key not in self._known:
             tasks = self._tasks(rows)
             many = len(tasks) > _MOST_PARTS
-            self._known[key] = float("inf") if many else list_schedule(tasks, fast=True).cycles
+            self._known[key] = float("inf") if many else self._schedule(tasks)
         return self._known[key]
+
+    def _schedule(self, tasks: Sequence[PartTask]) -> float:
+        return list_schedule(tasks, self._whole.units, fast=True).cycles
 
     def _tasks(self, rows: Rows) -> list[PartTask]:
         parts: list[Sequence[LayerPart]] = []

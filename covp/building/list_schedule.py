@@ -2,15 +2,18 @@
 
 List scheduling (R. L. Graham, Bounds on multiprocessing timing anomalies, 1969): whenever core or
 unit is free it takes, of the parts whose operands are there, the one with the highest priority.
+Equal units take their parts from one queue.
 Starting a unit and learning that it is over are work of the core. The core leaves no part half
 done, and a unit has one job at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from types import MappingProxyType
+from typing import Literal
 
 from covp.codegen.overlap import Action
 
@@ -43,7 +46,8 @@ class PartTask:
 
     Attributes:
         layer, part: see `Action`.
-        unit: name of the unit that the core need not wait for; empty: none.
+        unit: name of the unit that the core need not wait for, or of the first of equal ones;
+            empty: none.
         cost: its cycles.
         needs: positions of the tasks, earlier ones, that must be over.
     """
@@ -64,31 +68,38 @@ class CallOrder:
 
 
 Priority = Callable[[Sequence[PartTask]], list[float]]
+Units = Mapping[str, Sequence[str]]
+"""The first of equal units to the names of all; those that it does not name are alone."""
+_ALONE: Units = MappingProxyType({})
 
 
-def list_schedule(tasks: Sequence[PartTask], copies: int = 1, fast: bool = False) -> CallOrder:
+def list_schedule(
+    tasks: Sequence[PartTask], units: Units = _ALONE, fast: bool = False
+) -> CallOrder:
     """Return the best schedule of a few rules; of equal ones the nearest to the layers' order.
 
     Args:
         tasks: in an order that can run.
-        copies: of each unit; more than one is a question, no program.
+        units: that are equal, each of which takes any of the tasks of the first.
         fast: without the rule that is seldom the best.
     """
     rules: tuple[Priority, ...] = (
         (_in_order, _newest) if fast else (_in_order, _newest, _longest_path)
     )
-    found = [simulate(tasks, rule(tasks), copies) for rule in rules]
+    found = [simulate(tasks, rule(tasks), units) for rule in rules]
     return min(found, key=lambda schedule: round(schedule.cycles))
 
 
-def simulate(tasks: Sequence[PartTask], priority: Sequence[float], copies: int = 1) -> CallOrder:
+def simulate(
+    tasks: Sequence[PartTask], priority: Sequence[float], units: Units = _ALONE
+) -> CallOrder:
     """Return the schedule of ``tasks`` with a ``priority`` for each; the highest comes first.
 
     Args:
         tasks: in an order that can run.
-        copies: of each unit.
+        units: as of `list_schedule`.
     """
-    return _Run(tasks, priority, copies).schedule()
+    return _Run(tasks, priority, units).schedule()
 
 
 def _in_order(tasks: Sequence[PartTask]) -> list[float]:
@@ -113,7 +124,7 @@ def _longest_path(tasks: Sequence[PartTask]) -> list[float]:
 class _Run:
     """One run of the rule."""
 
-    def __init__(self, tasks: Sequence[PartTask], priority: Sequence[float], copies: int) -> None:
+    def __init__(self, tasks: Sequence[PartTask], priority: Sequence[float], units: Units) -> None:
         self.tasks, self.priority = tasks, priority
         self.missing = [len(task.needs) for task in tasks]
         self.users: list[list[int]] = [[] for _ in tasks]
@@ -121,8 +132,10 @@ class _Run:
             for need in task.needs:
                 self.users[need].append(position)
         self.ready: dict[str, list[tuple[float, int]]] = {task.unit: [] for task in tasks}
-        self.free = {task.unit: copies for task in tasks if task.unit}
-        self.running: list[tuple[float, int]] = []
+        names = dict.fromkeys(task.unit for task in tasks if task.unit)
+        self.order = {name: [*units.get(name, (name,))] for name in names}
+        self.free = {name: [*range(len(equal))] for name, equal in self.order.items()}
+        self.running: list[tuple[float, int, int]] = []
         self.now = 0.0
         self.actions: list[Action] = []
         for position, count in enumerate(self.missing):
@@ -149,24 +162,26 @@ class _Run:
     def _startable(self) -> str:
         """Return the free unit whose next part is the most important; empty: none."""
         able = [
-            (self.ready[unit][0], unit) for unit, n in self.free.items() if n and self.ready[unit]
+            (self.ready[unit][0], unit)
+            for unit, free in self.free.items()
+            if free and self.ready[unit]
         ]
         return min(able)[1] if able else ""
 
     def _begin(self, position: int) -> None:
         task = self.tasks[position]
-        self._act(position, "begin")
-        self.free[task.unit] -= 1
+        place = heappop(self.free[task.unit])
+        self._act(position, "begin", place)
         start = self.now + task.cost.before
         self.now = start + task.cost.inside
-        heappush(self.running, (start + task.cost.busy, position))
+        heappush(self.running, (start + task.cost.busy, position, place))
 
     def _end(self) -> None:
-        finish, position = heappop(self.running)
+        finish, position, place = heappop(self.running)
         task = self.tasks[position]
-        self._act(position, "end")
+        self._act(position, "end", place)
         self.now = max(self.now, finish) + task.cost.after
-        self.free[task.unit] += 1
+        heappush(self.free[task.unit], place)
         self._over(position)
 
     def _over(self, position: int) -> None:
@@ -178,6 +193,9 @@ class _Run:
     def _is_ready(self, position: int) -> None:
         heappush(self.ready[self.tasks[position].unit], (-self.priority[position], position))
 
-    def _act(self, position: int, what: str) -> None:
+    def _act(
+        self, position: int, what: Literal["run", "begin", "end"], place: int | None = None
+    ) -> None:
         task = self.tasks[position]
-        self.actions.append(Action(task.layer, task.part, what))  # type: ignore[arg-type]
+        unit = "" if place is None else self.order[task.unit][place]
+        self.actions.append(Action(task.layer, task.part, what, unit))

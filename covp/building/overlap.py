@@ -14,7 +14,7 @@ from typing import Literal
 from covp.building.band_search import BandSearch
 from covp.building.list_schedule import PartCost, list_schedule
 from covp.building.part_costs import MeasuredParts, jobs_by_part, measure_parts
-from covp.codegen.overlap import OverlapPlan
+from covp.codegen.overlap import OverlapPlan, shared_units
 from covp.codegen.program import Program, ProgramLayer
 from covp.errors import CapacityError
 from covp.hardware.job_unit import JobRecord
@@ -151,8 +151,10 @@ def plan_overlap(
     found += [ConsideredSchedule(_what(m, whole), _cycles(m), _MEASURED) for m, _ in tried]
     found += _questions(tried[0][0])
     for measured, rows in tried:
-        schedule = list_schedule(measured.tasks())
-        plan = OverlapPlan(rows, schedule.actions)
+        schedule = list_schedule(measured.tasks(), whole.units)
+        plan = OverlapPlan(
+            rows, schedule.actions, shared_units(measured.program.layers, schedule.actions)
+        )
         if schedule.cycles > whole.cycles * (1 - _WORTH):
             break
         if _fits(make(plan), toolchain):
@@ -199,7 +201,7 @@ def _tries(
 
 
 def _cycles(measured: MeasuredParts) -> int:
-    return round(list_schedule(measured.tasks()).cycles)
+    return round(list_schedule(measured.tasks(), measured.units).cycles)
 
 
 def _what(measured: MeasuredParts, whole: MeasuredParts) -> str:
@@ -214,11 +216,17 @@ def _what(measured: MeasuredParts, whole: MeasuredParts) -> str:
 def _questions(measured: MeasuredParts) -> list[ConsideredSchedule]:
     """Return what other hardware would gain for the same parts."""
     tasks = measured.tasks()
-    units = " and ".join(dict.fromkeys(task.unit for task in tasks if task.unit))
+    names = dict.fromkeys(task.unit for task in tasks if task.unit)
+    units, equal = " and ".join(names), measured.units
+    doubled = {name: 2 * [*equal.get(name, (name,))] for name in names}
+    twice = "two" if all(len(double) == 2 for double in doubled.values()) else "twice as many"
     weights, tensors = (measured.tasks(kept_costs(measured, what)) for what in ("weights", "all"))
     schedules: Sequence[tuple[str, float]] = (
-        (f"the same with two of {units}", list_schedule(tasks, 2).cycles),
-        (f"the same with weights preloaded in {units}", list_schedule(weights).cycles),
-        (f"that, and tensors between its layers kept in {units}", list_schedule(tensors).cycles),
+        (f"the same with {twice} of {units}", list_schedule(tasks, doubled).cycles),
+        (f"the same with weights preloaded in {units}", list_schedule(weights, equal).cycles),
+        (
+            f"that, and tensors between its layers kept in {units}",
+            list_schedule(tensors, equal).cycles,
+        ),
     )
     return [ConsideredSchedule(what, round(cycles), _QUESTION) for what, cycles in schedules]

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from covp.building.list_schedule import PartCost, PartTask
-from covp.codegen.program import LayerPart, Piece, Program, ProgramLayer
+from covp.codegen.program import (
+    AcceleratorInstance,
+    LayerPart,
+    Piece,
+    Program,
+    ProgramLayer,
+)
 from covp.errors import UsageError
 from covp.graph.random_inputs import random_inputs
 from covp.hardware.job_unit import JobRecord, JobUnit
@@ -39,6 +46,24 @@ class MeasuredParts:
             [layer.target for layer in layers],
             self.costs if costs is None else costs,
         )
+
+    @cached_property
+    def units(self) -> dict[str, list[str]]:
+        """The names of equal units by the first of them, which got their layers.
+
+        A unit that keeps constants knows only its own layers, so it is equal to none.
+        """
+        keepers = {layer.target for layer in self.program.layers if layer.keeps_constants}
+        groups: list[list[AcceleratorInstance]] = []
+        for unit in self.program.accelerators:
+            if unit.name in keepers:
+                continue
+            own = next((g for g in groups if g[0].backend.is_equal(unit.backend)), None)
+            if own is None:
+                groups.append([unit])
+            else:
+                own.append(unit)
+        return {group[0].name: [unit.name for unit in group] for group in groups}
 
 
 def measure_parts(program: Program, toolchain: str) -> MeasuredParts:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isclose
 
-from covp.base.plural import pluralize
+from covp.base.plural import first_of, pluralize
 from covp.cli.cost_reports import area_lines, energy_lines, overlap_lines
 from covp.cli.data import data_lines
 from covp.cli.output import echo, print_table
@@ -100,7 +100,8 @@ def _layer_rows(result: Evaluation, profile: bool) -> list[Row]:
     layers = zip(result.program.layers, costs, strict=True)
     for layer, (instructions, cycles) in _with_strips(layers):
         operator = operator_label(layer.op, layer.name)
-        row: Row = [f"{layer.index}", operator, layer.target, layer.macs, instructions, cycles]
+        place = first_of(layer.units or ("cpu",))
+        row: Row = [f"{layer.index}", operator, place, layer.macs, instructions, cycles]
         if profile:
             if layer.macs and instructions is not None:
                 row += [f"{instructions / layer.macs:.2f}", layer.schedule]
@@ -145,10 +146,11 @@ def _total_rows(result: Evaluation) -> list[Row]:
 def _print_jobs(result: Evaluation) -> None:
     checks = {unit.name: unit.backend.known_timing for unit in result.program.accelerators}
     for name, jobs in result.profile.jobs.items():
-        own = [e.offload for e in result.profile.layers if e.offload and e.layer.target == name]
-        busy = sum(o.busy for o in own)
+        busy = result.profile.busy.get(name)
         check = checks.get(name) or "unchecked"
-        text = f"jobs and was busy for about {busy:,} cycles ({check})" if own else "instructions"
+        text = "instructions"
+        if busy is not None:
+            text = f"jobs and was busy for about {busy:,} cycles ({check})"
         echo(f"{name} received {jobs:,} {text}{_share(result, name)}")
     kept = [layer for layer in result.program.layers if layer.keeps_constants]
     if kept and result.first_cycles is not None and result.profile.cycles is not None:
@@ -165,13 +167,23 @@ def _targets(layers: Sequence[ProgramLayer]) -> list[str]:
 
 def _share(result: Evaluation, name: str) -> str:
     """Return the share of the model's MACs that an accelerator computed, and of its layers'."""
-    own = [entry for entry in result.profile.layers if entry.layer.target == name]
-    total = sum(entry.layer.macs for entry in result.profile.layers)
+    layers = result.profile.layers
+    own = [entry for entry in layers if entry.layer.target == name]
+    equal = dict.fromkeys(unit for entry in layers for unit in _equal(entry.layer, name))
+    if not own and equal:
+        return f"; it shares layers with {next(iter(equal))}"
+    total = sum(entry.layer.macs for entry in layers)
     planned, done = sum(e.layer.macs for e in own), sum(e.offloaded_macs for e in own)
     if not total or not planned:
         return ""
     short = "" if isclose(done, planned) else f", of its own layers' {done / planned:.0%}"
-    return f"; it did {done / total:.0%} of the model's MACs{short}"
+    together = f"with {', '.join(equal)} " if equal else ""
+    return f"; {together}it did {done / total:.0%} of the model's MACs{short}"
+
+
+def _equal(layer: ProgramLayer, name: str) -> list[str]:
+    """Return the other units that share a layer with one; empty: it has it alone, or not at all."""
+    return [unit for unit in layer.units if unit != name] if name in layer.units else []
 
 
 def _print_simulation(result: Evaluation) -> None:

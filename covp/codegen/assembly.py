@@ -238,7 +238,7 @@ def _part_of(part: PartCode, layer: LayerCode, roots: Mapping[int, str]) -> Laye
             piece = Piece(name, pointer.offset, pointer.offset + pointer.nbytes)
             (writes if id(tensor) in outputs else reads).append(piece)
     functions = (part.call.name, *([part.end.name] if part.end else []))
-    return LayerPart(functions, tuple(reads), tuple(writes))
+    return LayerPart(functions, tuple(reads), tuple(writes), part.unit)
 
 
 def _memory_of(layer: LayerCode, memory: ArenaPlan) -> tuple[LayerMemory, ...]:

@@ -154,8 +154,16 @@ class CallFile:
         self.definitions = self.constants.definitions
         self.functions: list[str] = []
 
-    def function(self, name: str, match: Match, steps: Sequence[Step]) -> dict[str, Argument]:
-        """Add a function that computes ``steps``; its arguments by parameter name, in C order."""
+    def function(
+        self, name: str, match: Match, steps: Sequence[Step], target: str = ""
+    ) -> dict[str, Argument]:
+        """Add a function that computes ``steps``; its arguments by parameter name, in C order.
+
+        Args:
+            name: of the function.
+            match, steps: what it computes.
+            target: the accelerator of these steps, where it is another one of the same kind.
+        """
         where = f"accelerator {self.target}, layer {self.op.name}"
         expressions = CallExpressions(where, match.inputs, match.outputs, self.constants)
         body = []
@@ -163,7 +171,7 @@ class CallFile:
             if isinstance(step, CCall):
                 self.includes.append(f'#include "{step.header}"')
                 if any(isinstance(argument, RegisterImage) for argument in step.arguments):
-                    self.includes.append(f'#include "{self.target}_place.h"')
+                    self.includes.append(f'#include "{target or self.target}_place.h"')
                 body.append(expressions.call(step))
             elif isinstance(step, Requantize):
                 body += self._requantize(step, expressions)

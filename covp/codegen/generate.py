@@ -97,13 +97,17 @@ def generate(
         op, on_core = placement.ops[-1], placement.backend is None
         if plan is not None:
             chosen, rows = choose(op) if on_core else None, plan.rows.get(op.name)
-            return emit_in_parts(placement, platform.core, function, chosen, rows)
+            named = {unit.name: unit for unit in backends}
+            if placement.backend is not None:  # which may know more than the one that was named
+                named[placement.target] = placement.backend
+            units = [named[name] for name in plan.units.get(op.name, ())]
+            return emit_in_parts(placement, platform.core, function, chosen, rows, units)
         return emit(op, function) if on_core else emit_calls(placement, platform.core, function)
 
     costs = NO_COSTS if measure is None else SimulatedCosts(prefix, platform, emit, measure)
     lowered, split = split_graph(prepared, backends, costs, options)
     if not options.allow_unused:
-        demand_use(split, backends)
+        demand_use(split, backends, options)
     renamed = aliases(lowered)
     layers = [
         emit_placement(placement, layer_function(prefix, index, placement.ops[-1]))

@@ -95,10 +95,12 @@ class PartCode:
     Attributes:
         call: computes it, or begins to where there is an ``end``.
         end: waits until it is computed.
+        unit: name of the accelerator that computes it; "": that of the layer, or the core.
     """
 
     call: FunctionCall
     end: FunctionCall | None = None
+    unit: str = ""
 
     @property
     def pointers(self) -> tuple[Pointer, ...]:

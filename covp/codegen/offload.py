@@ -69,11 +69,30 @@ def _graph_pass(
     return changed
 
 
-def demand_use(split: Partition, backends: Sequence[AcceleratorBackend]) -> None:
-    """Refuse a requested accelerator that gets no layer: it is a mistake, not a silent fallback."""
+def demand_use(
+    split: Partition,
+    backends: Sequence[AcceleratorBackend],
+    options: BuildOptions = DEFAULT_BUILD,
+) -> None:
+    """Refuse a requested accelerator that gets no layer: it is a mistake, not a silent fallback.
+
+    Args:
+        split: of the layers.
+        backends: that were requested.
+        options: with ``overlap`` equal units share the layers that one of them got.
+    """
+    used = {placement.target for placement in split.placements}
     for backend in backends:
-        if any(placement.target == backend.name for placement in split.placements):
+        if backend.name in used:
             continue
+        equal = [b.name for b in backends if b.name in used and b.is_equal(backend)]
+        if equal and options.overlap:
+            continue
+        if equal:
+            raise UsageError(
+                f"accelerator {backend.name!r} gets no layer: {equal[0]} is equal and gets all; "
+                "they share layers with --overlap"
+            )
         reasons = split.reasons(backend.name)
         why = f"; {reasons[0].layer}: {reasons[0].reason}" if reasons else ""
         accepted = sum(reason.accepted for reason in reasons)

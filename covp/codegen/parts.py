@@ -72,7 +72,12 @@ class _Shared:
 
 
 def emit_in_parts(
-    placement: Placement, core: Core, function: str, chosen: Schedule | None, rows: int | None
+    placement: Placement,
+    core: Core,
+    function: str,
+    chosen: Schedule | None,
+    rows: int | None,
+    units: Sequence[AcceleratorBackend] = (),
 ) -> LayerCode:
     """Emit a layer with its `PartCode`, and a function for all of it.
 
@@ -82,6 +87,7 @@ def emit_in_parts(
         function: name of the C function of the whole layer; those of parts begin with it.
         chosen: the schedule on the core; None leaves it to the kernel.
         rows: of the output in a band; None: the layer is one part.
+        units: that compute its parts; empty: the one that got the layer computes all.
 
     Raises:
         UsageError: the layer cannot be cut into such bands.
@@ -92,7 +98,9 @@ def emit_in_parts(
         bands = cut(op, rows) if len(placement.ops) == 1 and can_be_cut(op) else []
         if not bands:
             raise UsageError(f"{op.name} cannot be cut into bands of {rows} rows")
-        return _emit_bands(placement, core, function, chosen, bands)
+        return _emit_bands(placement, core, function, chosen, bands, units)
+    if units:
+        placement = replace(placement, backend=units[0])
     if placement.backend is None:
         code = emit_layer(KernelRequest(op, core, function, chosen))
         return replace(code, parts=(whole_part(code),))
@@ -136,20 +144,27 @@ def _functions(
     assert match is not None
     op = match.op
     if driver is None:
-        return [_Function(name, op, file.function(name, match, steps))]
+        return [_Function(name, op, file.function(name, match, steps, placement.target))]
     position, begin, end = driver
     call = steps[position]
     assert isinstance(call, CCall)
     first = [*steps[:position], replace(call, function=begin)]
     rest = [replace(call, function=end, arguments=()), *steps[position + 1 :]]
     halves = ((f"{name}_begin", first), (f"{name}_end", rest))
-    return [_Function(half, op, file.function(half, match, part)) for half, part in halves]
+    return [
+        _Function(half, op, file.function(half, match, part, placement.target))
+        for half, part in halves
+    ]
 
 
 def _part(
-    functions: Sequence[_Function], slices: Mapping[int, tuple[Tensor, int]], memory: _Shared
+    functions: Sequence[_Function],
+    slices: Mapping[int, tuple[Tensor, int]],
+    memory: _Shared,
+    unit: str = "",
 ) -> PartCode:
-    return PartCode(*(function.call(slices, memory) for function in functions))
+    call, *end = (function.call(slices, memory) for function in functions)
+    return PartCode(call, end[0] if end else None, unit)
 
 
 def _emit_bands(
@@ -158,15 +173,19 @@ def _emit_bands(
     function: str,
     chosen: Schedule | None,
     bands: Sequence[Band],
+    units: Sequence[AcceleratorBackend],
 ) -> LayerCode:
-    op, backend = placement.ops[-1], placement.backend
-    forms = {id(band.op): band.op for band in bands}
+    op = placement.ops[-1]
+    computing: Sequence[AcceleratorBackend | None] = units or [placement.backend] * len(bands)
+    forms = {
+        (backend, id(band.op)): band.op for backend, band in zip(computing, bands, strict=True)
+    }
     file = CallFile(op, core, placement.target)
-    made: dict[int, list[_Function]] = {}
+    made: dict[tuple[AcceleratorBackend | None, int], list[_Function]] = {}
     files: dict[str, str] = {}
     schedule, in_place = "", True
     for number, (key, form) in enumerate(forms.items()):
-        name = f"{function}_rows{number}"
+        backend, name = key[0], f"{function}_rows{number}"
         if backend is None:
             code = _kernel(form, core, name, chosen)
             schedule = schedule or code.schedule
@@ -178,11 +197,20 @@ def _emit_bands(
             steps = lower_placement(placed)
             schedule = split_of(steps)
             made[key] = _functions(file, placed, name, steps)
-    memory = _Shared(list(made.values()))
-    parts = [_part(made[id(band.op)], band.slices, memory) for band in bands]
-    text = ", ".join(filter(None, (schedule, f"{len(bands)} bands")))
+    # units work at the same time, so each has working memory of its own
+    memory = {
+        unit: _Shared([own for (backend, _), own in made.items() if backend is unit])
+        for unit in computing
+    }
+    parts = [
+        _part(made[unit, id(band.op)], band.slices, memory[unit], unit.name if unit else "")
+        for unit, band in zip(computing, bands, strict=True)
+    ]
+    shared = [unit.name for unit in dict.fromkeys(units)]
+    on = f"on {', '.join(shared)}" if len(shared) > 1 else ""
+    text = ", ".join(filter(None, (schedule, f"{len(bands)} bands", on)))
     layer = _layer(file, op, function, parts, text)
-    if backend is None and in_place and _is_row_by_row(parts, op):
+    if placement.backend is None and in_place and _is_row_by_row(parts, op):
         reusable = tuple(t for t in op.inputs if t is not None and not t.constant)
         layer = replace(layer, in_place=reusable)
     return replace(layer, files=files)

@@ -105,11 +105,13 @@ class LayerPart:
     Attributes:
         functions: one that computes it, or two: what begins it, and what waits for its end.
         reads, writes: the pieces of tensors.
+        unit: name of the accelerator that computes it; "": the layer's target.
     """
 
     functions: tuple[str, ...]
     reads: tuple[Piece, ...]
     writes: tuple[Piece, ...]
+    unit: str = ""
 
     @property
     def is_asynchronous(self) -> bool:
@@ -170,6 +172,15 @@ class ProgramLayer:
     parts: tuple[LayerPart, ...] = ()
     strip_of: str = ""
     keeps_constants: bool = False
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Names of the accelerators that compute it; several are equal ones that share it."""
+        if self.target == "cpu":
+            return ()
+        return tuple(dict.fromkeys(part.unit or self.target for part in self.parts)) or (
+            self.target,
+        )
 
     @property
     def wrapper(self) -> str:

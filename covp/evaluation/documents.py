@@ -143,6 +143,7 @@ class UnitRecord(msgspec.Struct, frozen=True, kw_only=True):
         um2: as in `accelerator_area`
         cycles_checked: what its cycles were compared with; null: with nothing
         cycles_error: the largest relative error that was found
+        busy_cycles: in its jobs; null: it keeps no record of them
     """
 
     name: str
@@ -152,6 +153,7 @@ class UnitRecord(msgspec.Struct, frozen=True, kw_only=True):
     um2: Annotated[Amount, unit("um2")] | None = None
     cycles_checked: str | None = None
     cycles_error: Ratio | None = None
+    busy_cycles: Cycles | None = None
 
 
 class AreaRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -421,6 +423,7 @@ class LayerRecord(msgspec.Struct, frozen=True, kw_only=True):
         index: the operator's number in the model file
         op: operator kind, such as `CONV_2D`
         target: `cpu` or the accelerator
+        units: the accelerators, where equal ones share the layer; else null
         macs: multiply-accumulates
         cycles_by_cause: as that of the whole run
         functions: with `--causes`: those that ran in the layer, the most expensive first; they add
@@ -447,6 +450,7 @@ class LayerRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     op: str
     target: str
+    units: list[str] | None = None
     macs: Macs
     instructions: Instructions | None = None
     cycles: Cycles | None = None

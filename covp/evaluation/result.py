@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -242,7 +242,7 @@ def _document(run: Evaluation) -> Run:
         energy_j=energy.joules if energy else None,
         energy_source=_energy(energy) if energy else None,
         core=_core(platform),
-        units=list(_units(program)),
+        units=list(_units(program, profile.busy)),
         accelerator_area=[_copy(AreaRecord, area) for area in estimate_areas(program)],
         simulation_seconds=run.simulation_seconds,
         matches_reference=None if run.check.level == "none" else run.matches_reference,
@@ -352,6 +352,7 @@ class _Layers:
             name=layer.name,
             op=layer.op,
             target=layer.target,
+            units=list(layer.units) if len(layer.units) > 1 else None,
             macs=layer.macs,
             **_cost(entry),
             least=_copy(LeastRecord, least) if least else None,
@@ -430,13 +431,13 @@ def _core(platform: Platform) -> CoreRecord:
     )
 
 
-def _units(program: Program) -> Iterator[UnitRecord]:
+def _units(program: Program, busy: Mapping[str, int]) -> Iterator[UnitRecord]:
     areas = {area.name: area.um2 for area in estimate_areas(program)}
     for unit in program.accelerators:
-        yield _unit(unit, areas.get(unit.name))
+        yield _unit(unit, areas.get(unit.name), busy.get(unit.name))
 
 
-def _unit(unit: AcceleratorInstance, um2: float | None) -> UnitRecord:
+def _unit(unit: AcceleratorInstance, um2: float | None, busy: int | None) -> UnitRecord:
     size, port = unit.backend.hardware_size(), unit.backend.values.get("bytes_per_cycle")
     check = unit.backend.known_timing
     return UnitRecord(
@@ -447,6 +448,7 @@ def _unit(unit: AcceleratorInstance, um2: float | None) -> UnitRecord:
         um2=um2,
         cycles_checked=check.beside if check else None,
         cycles_error=check.error if check else None,
+        busy_cycles=busy,
     )
 
 

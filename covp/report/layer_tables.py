@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from covp.base.plural import first_of
 from covp.evaluation.documents import LayerRecord, Run
 from covp.report.page import Cell, Column, Table
 from covp.report.quantities import (
@@ -59,7 +60,10 @@ def layers_table(run: Run) -> Table:
 
 def _made(layer: LayerRecord) -> Row:
     """Return the layer's output and where it is computed."""
-    return [Cell(layer.tensor, cut(layer.tensor), layer.tensor or ""), layer.target]
+    return [
+        Cell(layer.tensor, cut(layer.tensor), layer.tensor or ""),
+        first_of(layer.units or [layer.target]),
+    ]
 
 
 def _used_parts(run: Run) -> list[str]:

@@ -59,12 +59,16 @@ def certainty_table(run: Run) -> Table:
 def _unit_rows(run: Run) -> Iterator[Row]:
     """Yield the cycles of each unit that received jobs."""
     for unit in run.units:
-        own = [layer.offload for layer in run.layers if layer.target == unit.name and layer.offload]
-        if own:
-            busy = sum(offload.busy for offload in own)
+        if unit.busy_cycles:
             error = None if unit.cycles_error is None else f"{unit.cycles_error:.1%} at most"
             source = unit.cycles_checked or f"the time that {unit.name} states"
-            yield [f"cycles of {unit.name}", f"{busy:,}", "estimated", error or "unchecked", source]
+            yield [
+                f"cycles of {unit.name}",
+                f"{unit.busy_cycles:,}",
+                "estimated",
+                error or "unchecked",
+                source,
+            ]
 
 
 def _energy_row(run: Run) -> Row:

@@ -61,6 +61,7 @@ class Measurement:
             layers=layers,
             between=between,
             jobs=self._jobs(),
+            busy={n: sum(j.timing.cycles for j in u.jobs) for n, u in self._units.items()},
             measured=cost.seconds,
             sources=cost.sources,
         )
@@ -98,10 +99,10 @@ class Measurement:
         )
 
     def _work(self, layer: ProgramLayer, phase: int, in_core: Mapping[str, Work]) -> Work | None:
-        unit = self._units.get(layer.target)
-        if unit is None:
+        units = [self._units[name] for name in layer.units if name in self._units]
+        if not units:
             return in_core.get(layer.target)
-        return of_jobs(layer, [job for job in unit.jobs if job.phase == phase])
+        return of_jobs(layer, [job for unit in units for job in unit.jobs if job.phase == phase])
 
     def _in_core(self) -> dict[str, Work]:
         """Return what each unit in the core did of its layers, by unit."""

@@ -174,6 +174,7 @@ class Profile:
         between: what the run function itself did. ``layers`` and ``between`` add up to the total.
         jobs: how many jobs (of tightly coupled units: instructions) each accelerator received, by
             name of the instance; those whose model keeps no record are left out.
+        busy: cycles of each accelerator in its jobs, by name; of those that keep a record of them.
         transfers: round trips to the device, inputs and outputs included.
         measured: run time in seconds that the device measured itself; None where it cannot.
         sources: where instructions, cycles and measured seconds come from.
@@ -186,6 +187,7 @@ class Profile:
     layers: tuple[LayerProfile, ...] = ()
     between: Cost = Cost(None, None)
     jobs: Mapping[str, int] = field(default_factory=dict)
+    busy: Mapping[str, int] = field(default_factory=dict)
     transfers: Transfers = field(default_factory=Transfers)
     measured: float | None = None
     sources: Sources = NO_FIGURES

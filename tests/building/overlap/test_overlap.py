@@ -129,3 +129,36 @@ def test_networks_gain(model: str, unit: str, share: float, platform: str) -> No
     assert result.matches_reference and overlap is not None and took and alone
     assert took < alone * (1 - share)
     assert overlap.promised == pytest.approx(took, rel=0.02)
+
+
+def test_equal_units_share_the_layers_that_one_of_them_got() -> None:
+    unit = "qconv2d:macs_per_cycle=1"  # which computes for much longer than the core starts it
+    one, two = (
+        run(build(one_after_the_other(), "riscv32", [unit] * n, schedules=None, overlap=True))
+        for n in (1, 2)
+    )
+    assert one.matches_reference and two.matches_reference
+    assert one.profile.cycles and two.profile.cycles and two.build.overlap is not None
+    assert two.build.overlap.promised == pytest.approx(two.profile.cycles, rel=0.02)
+    assert two.profile.cycles < 0.6 * one.profile.cycles
+    busy = two.profile.busy
+    assert sum(busy.values()) == pytest.approx(sum(one.profile.busy.values()), rel=0.02)
+    assert min(busy.values()) > 0.3 * sum(busy.values())
+    for entry in two.profile.layers:
+        assert entry.work is not None and entry.work.share == pytest.approx(1)
+    record = two.record()
+    assert {tuple(layer.units or ()) for layer in record.layers} == {("qconv2d", "qconv2d_2")}
+    assert {unit.name: unit.busy_cycles for unit in record.units} == busy
+
+
+def test_units_that_are_not_equal_share_nothing() -> None:
+    units = ["qconv2d:macs_per_cycle=1", "qconv2d:macs_per_cycle=2"]
+    made = build(
+        one_after_the_other(), "riscv32", units, schedules=None, overlap=True, allow_unused=True
+    )
+    assert {unit for layer in made.program.layers for unit in layer.units} == {"qconv2d_2"}
+
+
+def test_an_equal_unit_without_layers_is_an_error_that_says_how_to_use_it() -> None:
+    with pytest.raises(UsageError, match="qconv2d is equal and gets all; they share layers with"):
+        build(one_after_the_other(), "riscv32", ["qconv2d", "qconv2d"], schedules=None)

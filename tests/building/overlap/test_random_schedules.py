@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,8 +15,8 @@ from covp.building.part_costs import tasks_of
 from covp.chip.platform_file import load_platform
 from covp.codegen.bands import can_be_cut
 from covp.codegen.generate import generate
-from covp.codegen.overlap import Action, OverlapPlan
-from covp.codegen.program import LayerPart, Piece, Program
+from covp.codegen.overlap import Action, OverlapPlan, shared_units
+from covp.codegen.program import LayerPart, Piece, Program, ProgramLayer
 from covp.errors import CovpError
 from covp.graph.equality import differences
 from covp.graph.graph import Graph
@@ -29,6 +30,10 @@ from .graphs import Network, chain
 UNUSED = BuildOptions(allow_unused=True)
 SLOW = ["gemm:startup_cycles=20000", "vector:startup_cycles=3000"]
 FAST = ["gemm:startup_cycles=0,size=64,bytes_per_cycle=64", "qconv2d:wait=sleep,startup_cycles=7"]
+EQUAL = ["gemm:startup_cycles=900", "gemm:startup_cycles=900", "gemm:startup_cycles=900"]
+EQUAL_REQUANTIZED = ["qconv2d:requantize=false", "vector", "qconv2d:requantize=false"]
+"""The core requantizes in working memory, of which each unit needs its own."""
+UNITS = [SLOW, FAST, EQUAL, EQUAL_REQUANTIZED]
 PLATFORMS = ["cortex-m4", "riscv32", "cortex-m0plus"]
 
 
@@ -47,15 +52,15 @@ def test_outputs_of_many_are_the_references(seed: int) -> None:
 def holds(seed: int) -> None:
     random, graph = np.random.default_rng(seed), random_graph(seed)
     platform = load_platform(PLATFORMS[seed % len(PLATFORMS)])
-    units = (SLOW, FAST)[seed % 2]
+    units = UNITS[seed % len(UNITS)]
     rows = _random_rows(graph, units, platform.name, random)
-
-    def made(actions: tuple[Action, ...]) -> Program:
-        plan = OverlapPlan(rows, actions)
-        return generate(graph, platform, units, UNUSED, plan=plan)
-
-    actions = _random_order(made(()), random)
-    program = made(actions)
+    before = generate(graph, platform, units, UNUSED, plan=OverlapPlan(rows))
+    actions = _random_order(before, random)
+    plan = OverlapPlan(rows, actions, shared_units(before.layers, actions))
+    program = generate(graph, platform, units, UNUSED, plan=plan)
+    began = Counter(action.unit for action in actions if action.what == "begin")
+    for name, jobs in began.items():
+        assert sum(_parts_on(layer, name) for layer in program.layers) == jobs
     check_order(program, actions)
     with Session(platform) as session:
         module = session.load(program)
@@ -97,7 +102,18 @@ def _random_order(program: Program, random: np.random.Generator) -> tuple[Action
         for own in (layer.parts for layer in layers)
     ]
     tasks = tasks_of([layer.parts for layer in layers], [layer.target for layer in layers], costs)
-    return simulate(tasks, list(random.random(len(tasks)))).actions
+    names = [unit.name for unit in program.accelerators]
+    equal = {
+        first: [name for name in names if name.removesuffix("_2").removesuffix("_3") == first]
+        for first in names
+    }
+    return simulate(tasks, list(random.random(len(tasks))), equal).actions
+
+
+def _parts_on(layer: ProgramLayer, name: str) -> int:
+    """Return how many parts of a layer a unit computes while the core may go on."""
+    own = [part.unit or layer.target for part in layer.parts if part.is_asynchronous]
+    return own.count(name)
 
 
 @pytest.mark.process
@@ -185,12 +201,12 @@ def check_order(program: Program, actions: Sequence[Action]) -> None:
         layer = program.layers[action.layer]
         part = layer.parts[action.part]
         if action.what == "end":
-            assert running.pop(layer.target) == part
+            assert running.pop(part.unit or layer.target) == part
         else:
             assert all(memory.holds(piece) for piece in part.reads), layer.name
-            assert layer.target not in running
+            assert part.unit or layer.target not in running
         if action.what == "begin":
-            running[layer.target] = part
+            running[part.unit or layer.target] = part
         else:
             done.add((action.layer, action.part))
             for piece in part.writes:
