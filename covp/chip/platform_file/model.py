@@ -20,8 +20,9 @@ Irq = Annotated[int, msgspec.Meta(ge=0, le=239)]
 
 
 class PeripheralConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A peripheral on the bus: ``model`` is a module name in covp.peripherals or "module:Class".
+    """A peripheral on the bus.
 
+    ``model`` is a module name in covp.peripherals, "module:Class" or "path/to/file.py:Class".
     ``irq`` is the number of its interrupt line: as vendors count them, after the core's own
     exceptions on Arm; all lines together are the machine external interrupt on RISC-V. ``core`` is
     the name of the core that the line leads to.

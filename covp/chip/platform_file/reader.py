@@ -124,12 +124,16 @@ def _with_paths(platform: Platform, folder: Path) -> Platform:
     def core(name: str) -> str:
         return str(folder / name) if is_core_path(name) else name
 
+    def model(name: str) -> str:
+        return str(folder / name) if name.partition(":")[0].endswith(".py") else name
+
     timing, replace = platform.timing, msgspec.structs.replace
     further = (replace(one, core_name=core(one.core_name)) for one in platform.further_cores)
     return replace(
         platform,
         core_name=core(platform.core_name),
         further_cores=tuple(further),
+        peripherals=tuple(replace(one, model=model(one.model)) for one in platform.peripherals),
         timing=str(folder / timing) if timing and timing_file(timing) else timing,
     )
 

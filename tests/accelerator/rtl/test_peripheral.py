@@ -11,10 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from covp.accelerator import RtlPeripheral, UnitRtl
+from covp.accelerator import AcceleratorBackend, CCall, RtlPeripheral, UnitRtl
 from covp.chip.platform_file import load_platform
 from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, DeviceFault, UsageError
+from covp.evaluation import build, run
+from covp.graph.attributes import Elementwise
+from covp.graph.pattern import Match, Pattern, op
+from covp.graph.zoo.builder import GraphBuilder
 from covp.runtime.session import Session
 
 BASE, LINE, RAM = 0x70000000, 3, 0x80000000
@@ -139,6 +143,61 @@ def test_a_driver_in_c_waits_for_it(platform: str, wait: str) -> None:
         add(a, b, target, 50)
         assert np.array_equal(target.numpy(), operands[0] + operands[1])
         assert CYCLES * 50 < session.device.clock.now - began < CYCLES * 50 + 200
+
+
+class Sums(AcceleratorBackend):
+    """Adds words."""
+
+    name = "adder"
+    patterns = (Pattern("add", op("ADD")),)
+    peripheral = Adder
+
+    def supports(self, match: Match) -> bool:
+        return match.op.output.dtype == np.int32
+
+    def lower(self, match: Match) -> CCall:
+        a, b = match.inputs
+        return CCall("add", "adder.h", (a, b, match.op.output, match.op.output.size))
+
+    def driver(self, base: int) -> dict[str, str]:
+        source = DRIVER.replace("uint32_t *", "int32_t *").replace("volatile int", "volatile uint")
+        declared = "void add(const int32_t *, const int32_t *, int32_t *, uint32_t);\n"
+        places = {"WAIT": POLLS, "0x70000000": f"{base:#x}", "(uint32_t)": "(uintptr_t)"}
+        for old, new in places.items():
+            source = source.replace(old, new)
+        return {"adder.h": f"#include <stdint.h>\n{declared}", "adder.c": source}
+
+
+@pytest.mark.parametrize("platform", ["riscv32", "cortex-m4"])
+def test_an_accelerator_in_two_parts_has_it(platform: str) -> None:
+    made = GraphBuilder("sums")
+    x, y = (made.input((1, 8, 8, 4), np.int32) for _ in range(2))
+    for _ in range(2):
+        x = made.add("ADD", x, y, attributes=Elementwise(), dtype=np.int32)
+    found = run(build(made.graph(x), platform, [Sums()], schedules=None))
+    assert found.matches_reference
+    assert [entry.target for entry in found.profile.layers] == ["adder", "adder"]
+    least = 2 * 256 * CYCLES
+    assert found.profile.cycles is not None and least < found.profile.cycles < least + 300
+
+
+def test_a_platform_names_it(tmp_path: Path) -> None:
+    (tmp_path / "adder.py").write_text(
+        "from covp.accelerator import RtlPeripheral, UnitRtl\n\n\n"
+        f"class Adder(RtlPeripheral):\n    rtl = UnitRtl(sources=({str(VERILOG)!r},),"
+        " interrupt='done', busy='works')\n"
+    )
+    (tmp_path / "board.yaml").write_text(
+        "name: board\ncore: rv32imc\nclock_hz: 100_000_000\nmemory:\n"
+        "  - {name: flash, kind: flash, start: 0x20000000, size: 4M}\n"
+        "  - {name: ram, kind: ram, start: 0x80000000, size: 1M}\nperipherals:\n"
+        "  - {name: adder, model: adder.py:Adder, base: 0x70000000, irq: 3}\n"
+    )
+    with Session(tmp_path / "board.yaml") as session:
+        add = session.load_c(DRIVER.replace("WAIT", SLEEPS))["add"]
+        a, b, target = (session.tensor(np.full(9, n, np.uint32)) for n in (5, 6, 0))
+        add(a, b, target, 9)
+        assert target.numpy().tolist() == 9 * [11]
 
 
 def test_its_clock_stands_still_while_it_does_not_work(tmp_path: Path) -> None:
