@@ -131,7 +131,7 @@ class BandSearch:
             else:
                 parts.append(self._parts[layer.name, count])
                 costs.append(own)
-        return tasks_of(parts, [layer.target for layer in layers], costs)
+        return tasks_of(parts, self._whole.queues, costs)
 
     def _cost_of(self, name: str, rows: int) -> list[PartCost] | None:
         """Return the cost of each band of a layer; None where it cannot be cut so."""

@@ -43,13 +43,22 @@ class MeasuredParts:
         layers = self.program.layers
         return tasks_of(
             [layer.parts for layer in layers],
-            [layer.target for layer in layers],
+            self.queues,
             self.costs if costs is None else costs,
         )
 
+    @property
+    def queues(self) -> list[str]:
+        """The unit of each layer, or the first of those that are equal to it; "cpu" for the core.
+
+        Equal units take their parts from one queue, whoever of them got a layer.
+        """
+        first = {name: names[0] for names in self.units.values() for name in names}
+        return [first.get(layer.target, layer.target) for layer in self.program.layers]
+
     @cached_property
     def units(self) -> dict[str, list[str]]:
-        """The names of equal units by the first of them, which got their layers.
+        """The names of equal units by the first of them.
 
         A unit that keeps constants knows only its own layers, so it is equal to none.
         """
@@ -167,7 +176,7 @@ def tasks_of(
 
     Args:
         parts: of each layer, in an order that can run.
-        targets: the name of each layer's accelerator, or "cpu".
+        targets: the name of each layer's accelerator, or of the queue of equal ones; or "cpu".
         costs: of each layer's parts.
     """
     written: dict[str, list[tuple[Piece, int]]] = {}

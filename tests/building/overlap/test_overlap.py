@@ -6,12 +6,17 @@ a unit is still to read or write, gives wrong bytes.
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
 import covp
 from covp.accelerator.registry import find_backend
+from covp.base.request import BuildOptions
+from covp.building.list_schedule import list_schedule
+from covp.building.part_costs import measure_parts
 from covp.chip.platform_file import load_platform
 from covp.codegen.generate import generate
 from covp.codegen.overlap import Action, OverlapPlan
@@ -162,3 +167,23 @@ def test_units_that_are_not_equal_share_nothing() -> None:
 def test_an_equal_unit_without_layers_is_an_error_that_says_how_to_use_it() -> None:
     with pytest.raises(UsageError, match="qconv2d is equal and gets all; they share layers with"):
         build(one_after_the_other(), "riscv32", ["qconv2d", "qconv2d"], schedules=None)
+
+
+def test_equal_units_have_one_queue_whoever_got_a_layer() -> None:
+    """Costs that are alike but for where code lies may give layers to any of them."""
+    plan = OverlapPlan({"conv_2d_0": 2, "conv_2d_1": 2})
+    options = BuildOptions(allow_unused=True)
+    graph, units = one_after_the_other(), ["qconv2d", "qconv2d"]
+    measured = measure_parts(generate(graph, "riscv32", units, options, plan=plan), "zig")
+    first, second = measured.program.layers
+    layers = (first, dataclasses.replace(second, target="qconv2d_2"))
+    program = dataclasses.replace(measured.program, layers=layers)
+    changed = dataclasses.replace(measured, program=program)
+    running: set[str] = set()
+    for action in list_schedule(changed.tasks(), changed.units).actions:
+        if action.what == "begin":
+            assert action.unit not in running
+            running.add(action.unit)
+        elif action.what == "end":
+            running.remove(action.unit)
+    assert changed.queues == ["qconv2d", "qconv2d"]
