@@ -375,7 +375,7 @@ def concepts() -> int:
 
 
 BARS = (
-    Bar("lines of Python in covp/", 117_152, 108_000, lines, 134_050),
+    Bar("lines of Python in covp/", 117_152, 108_000, lines, 134_100),
     Bar("modules", 820, 600, modules, 765),
     Bar("packages, at any depth", 56, 40, all_packages, 60),
     Bar("packages directly in covp/", 14, 18, packages),

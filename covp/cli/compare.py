@@ -154,6 +154,8 @@ def _report(
         echo(line)
     if source is not None:
         echo(f"cycles: {source}")
+        for unit in found[0].accelerated.program.accelerators:
+            echo(f"cycles of {unit.name}: {unit.backend.known_timing or 'unchecked'}")
     if any(comparison.alone.source == "synthetic" for comparison in found):
         echo(
             "synthetic: a stand-in of the same topology with random weights; instructions depend "

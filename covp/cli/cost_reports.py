@@ -200,9 +200,11 @@ def overlap_lines(result: Evaluation) -> Iterator[str]:
         )
         return
     took = "" if result.profile.cycles is None else f", took {result.profile.cycles:,}"
+    shared = any(len(layer.units) > 1 for layer in result.program.layers)
+    ports = "; each unit has a memory port of its own" if shared else ""
     yield (
         f"overlap: {found.hidden:,} of {found.alone:,} cycles are hidden, promised "
-        f"{found.promised:,}{took} ({found.chosen})"
+        f"{found.promised:,}{took} ({found.chosen}{ports})"
     )
 
 

@@ -144,6 +144,7 @@ def _short_key(row: Row) -> str | None:
 _OTHERS: dict[str, tuple[str, Callable[[Row], Any]]] = {
     "certainty": ("Error of cycles", certainty),
     "cycles_error": ("Relative error of cycles", _cell("cycles_error")),
+    "units_error": ("Relative error of accelerators' cycles", _cell("units_error")),
     "cycles_model": ("Timing model", _cell("cycles_model")),
     "how": ("How", _cell("how")),
     **{
@@ -173,7 +174,11 @@ def _column(
 def _format(key: str, role: Role, cells: Sequence[float]) -> str:
     if all(float(cell).is_integer() for cell in cells):
         return INTEGER
-    return FRACTION if role == "parameter" or key in ("accuracy", "cycles_error") else SI
+    return (
+        FRACTION
+        if role == "parameter" or key in ("accuracy", "cycles_error", "units_error")
+        else SI
+    )
 
 
 def dataset(columns: Sequence[PointColumn]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import pytest
 
 from covp.accelerator.registry import find_backend
 from covp.evaluation import evaluate
+from covp.exploration.sweep.estimates import cycles_source
+from covp.exploration.sweep.points import Point
 from covp.report.run_tables import certainty_table
 
 ROOT = Path(__file__).parents[2]
@@ -65,3 +67,19 @@ def test_a_run_states_it() -> None:
         "its RTL, 327 layers",
     ]
     assert found["cycles of vector"][:3] == [f"{busy['vector']:,}", "estimated", "unchecked"]
+
+
+def test_a_sweep_states_it_for_each_design() -> None:
+    """For a set-up the largest error of its units, and none where one was not compared."""
+    designs: list[tuple[tuple[str, ...], dict[str, int], float | None]] = [
+        ((), {}, None),
+        (("ne16",), {"ne16.bytes_per_cycle": 36}, 0.0),
+        (("ne16",), {"ne16.bytes_per_cycle": 18}, None),
+        (("ne16", "vector"), {}, None),
+        (("systolic:preload=false", "ne16"), {}, 0.068),
+    ]
+    points = [
+        Point("kws", "riscv32", units, vary=tuple(vary.items())) for units, vary, _ in designs
+    ]
+    found = [cycles_source(point)["units_error"] for point in points]
+    assert found == [error for _, _, error in designs]

@@ -29,6 +29,6 @@ def test_every_number_of_a_design_is_a_figure_or_says_where_it_is_from() -> None
         for field in msgspec.structs.fields(Row)
         if "int" in str(field.type) or "float" in str(field.type)
     }
-    assert numbers - set(FIGURES) == {"seed", "vary", "cycles_error"}
+    assert numbers - set(FIGURES) == {"seed", "vary", "cycles_error", "units_error"}
     ranks = [one.rank for one in FIGURES.values() if one.rank]
     assert sorted(ranks) == list(range(1, len(ranks) + 1))

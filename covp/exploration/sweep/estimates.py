@@ -35,8 +35,20 @@ def cycles_source(point: Point) -> dict[str, Any]:
     Raises:
         CovpError: a value is not allowed.
     """
-    own = tuple(pair for pair in point.vary if pair[0].startswith(f"{PLATFORM}."))
-    return dict(_source(point.like(own)))
+    of_platform = {pair: pair[0].startswith(f"{PLATFORM}.") for pair in point.vary}
+    core, units = (
+        point.like(tuple(pair for pair, is_its in of_platform.items() if is_its == wanted))
+        for wanted in (True, False)
+    )
+    return {**dict(_source(core)), "units_error": _units_error(units)}
+
+
+@functools.lru_cache(maxsize=10_000)
+def _units_error(point: Point) -> float | None:
+    _, units = vary_design(point.platform, point.accelerators, point.values)
+    checks = [unit.known_timing for unit in units]
+    errors = [check.error for check in checks if check is not None]
+    return max(errors) if errors and len(errors) == len(checks) else None
 
 
 @functools.lru_cache(maxsize=10_000)

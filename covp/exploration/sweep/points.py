@@ -123,6 +123,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         mean_error: of the samples whose labels are floats, mean magnitude
         cycles_model: the timing model
         cycles_error: its largest known relative error; null: never checked
+        units_error: that of the cycles of its accelerators; null: of one of them it is not known
         covp_version: that found the figures
     """
 
@@ -152,6 +153,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     mean_error: Annotated[Annotated[Amount, unit("of the outputs")] | None, MEAN_ERROR] = None
     cycles_model: str | None = None
     cycles_error: Ratio | None = None
+    units_error: Ratio | None = None
     model_source: str | None = None
     covp_version: str = ""
 
