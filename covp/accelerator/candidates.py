@@ -116,16 +116,32 @@ def _ask(backend: AcceleratorBackend, match: Match) -> Candidate | Rejection:
 
 
 def _with_requantization(accepted: Sequence[Candidate], costs: CoreCosts) -> tuple[Candidate, ...]:
-    """Return the matches with the cycles that they leave to the core, as far as known."""
-    left = [_call(c.backend, c.match, "requantizes", c.backend.requantizes) for c in accepted]
-    steps = [step for own in left for step in own]
+    """Return the matches with the cycles that they leave to the core, as far as known.
+
+    Equal units leave it the same work; where its code lies must not decide which of them is taken.
+    """
+    backends = list(dict.fromkeys(candidate.backend for candidate in accepted))
+    first = {unit: next(o for o in backends if o.is_equal(unit)) for unit in backends}
+    keys = [(first[c.backend], *_place(c.match)) for c in accepted]
+    once: dict[tuple[object, ...], Candidate] = {}
+    for key, candidate in zip(keys, accepted, strict=True):
+        once.setdefault(key, candidate)
+    left = {k: _call(c.backend, c.match, "requantizes", c.backend.requantizes)
+            for k, c in once.items()}  # fmt: skip
+    steps = [step for own in left.values() for step in own]
     cycles = iter(costs.requantizations(steps) if steps else ())
-    found = []
-    for candidate, own in zip(accepted, left, strict=True):
-        more = sum(next(cycles) or 0 for _ in own)
-        known = candidate.cycles
-        found.append(replace(candidate, cycles=None if known is None else known + more))
-    return tuple(found)
+    more = {key: sum(next(cycles) or 0 for _ in own) for key, own in left.items()}
+    return tuple(
+        replace(
+            candidate, cycles=None if candidate.cycles is None else candidate.cycles + more[key]
+        )
+        for key, candidate in zip(keys, accepted, strict=True)
+    )
+
+
+def _place(match: Match) -> tuple[object, ...]:
+    """Return what tells a match from others of the same graph: pattern, operators, operands."""
+    return match.name, *map(id, match.ops), *map(id, match.bindings.values())
 
 
 def _worth(backend: AcceleratorBackend, match: Match, limits: Sequence[Limit]) -> int | None:

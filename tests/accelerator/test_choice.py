@@ -14,11 +14,12 @@ import covp
 from covp.accelerator import Requantize
 from covp.accelerator.backend import DRIVER_CYCLES, AcceleratorBackend
 from covp.accelerator.partition import Partition, partition
-from covp.accelerator.registry import find_backend
+from covp.accelerator.registry import find_backend, find_backends
 from covp.base.request import EVERY_MATCH
 from covp.codegen.offload import demand_use, split_graph
 from covp.errors import AcceleratorError, UsageError
 from covp.graph.graph import Graph, Op, Tensor
+from covp.graph.models import load_model
 from covp.graph.ops import definition
 from covp.graph.passes import run_passes
 from covp.graph.pattern import Match, Pattern, constant, conv2d, op, wildcard
@@ -289,3 +290,25 @@ def test_an_estimate_that_is_no_number_of_cycles_is_named(answer: object) -> Non
     vars(wrong)["estimate"] = lambda match: answer
     with pytest.raises(AcceleratorError, match=r"wrong, layer relu_0: estimate\(\) must return"):
         partition(relus([8]), [wrong], COSTS)
+
+
+def test_where_code_lies_does_not_decide_between_equal_units() -> None:
+    """The work that they leave to the core is simulated once for both."""
+
+    class Noisy:
+        asked = 0
+
+        def operators(self, graph: Graph) -> dict[Op, int | None]:
+            much: int | None = 10**9
+            return dict.fromkeys(graph.ops, much)
+
+        def requantizations(self, steps: Sequence[Requantize]) -> list[int | None]:
+            self.asked += len(steps)
+            return [1000 - number for number in range(len(steps))]
+
+    units = find_backends(["qconv2d:requantize=false"] * 2)
+    graph, costs = load_model("kws"), Noisy()
+    split = partition(graph, units, costs)
+    convolutions = [p for p in split.placements if p.backend is not None]
+    assert len(convolutions) == costs.asked == 9
+    assert {placement.target for placement in convolutions} == {"qconv2d"}
