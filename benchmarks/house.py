@@ -375,8 +375,8 @@ def concepts() -> int:
 
 
 BARS = (
-    Bar("lines of Python in covp/", 117_152, 108_000, lines, 134_100),
-    Bar("modules", 820, 600, modules, 765),
+    Bar("lines of Python in covp/", 117_152, 108_000, lines, 134_300),
+    Bar("modules", 820, 600, modules, 766),
     Bar("packages, at any depth", 56, 40, all_packages, 60),
     Bar("packages directly in covp/", 14, 18, packages),
     Bar("floors of the rooms' imports", 10, 12, floors),

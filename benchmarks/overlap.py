@@ -14,6 +14,9 @@ import argparse
 import time
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
+from covp.chip.platform_file import load_platform
 from covp.evaluation import Evaluation, Sample, build, run
 
 MODELS = "kws,resnet,vww,toycar"
@@ -43,28 +46,26 @@ def main() -> None:
 
 def _print_equal(models: Sequence[str], platforms: Sequence[str]) -> None:
     """Print a row for each model and platform with one, two and four convolution units."""
-    print(
-        "\n| model | platform | " + " | ".join(f"{n} x qconv2d" for n in COUNTS) + " | most off |"
-    )
-    print("|---|---|" + "---:|" * (len(COUNTS) + 1))
+    titles = [f"{n} x qconv2d" for n in COUNTS]
+    print(f"\n| model | platform | {' | '.join(titles)} | {titles[-1]}, one port | most off |")
+    print("|---|---|" + "---:|" * (len(COUNTS) + 2))
     for model in models:
-        for platform in platforms:
+        for name in platforms:
+            platform = load_platform(name)
+            assert platform.accelerators is not None
+            slot = replace(platform.accelerators, shared_port=True)
+            together = replace(platform, accelerators=slot)
             cells, off = [], 0.0
-            for count in COUNTS:
-                made = build(
-                    model,
-                    platform,
-                    ["qconv2d"] * count + ["vector"],
-                    allow_unused=True,
-                    overlap=True,
-                )
+            for count, where in (*((n, platform) for n in COUNTS), (COUNTS[-1], together)):
+                units = ["qconv2d"] * count + ["vector"]
+                made = build(model, where, units, allow_unused=True, overlap=True)
                 result = run(made, Sample.random(made.graph))
                 assert result.matches_reference, result.check.mismatch
                 cycles = _cycles(result)
                 promised = made.overlap.promised if made.overlap is not None else cycles
                 off = max(off, abs(promised / cycles - 1))
                 cells.append(f"{cycles:,}")
-            print(f"| {model} | {platform} | {' | '.join(cells)} | {off:.3%} |", flush=True)
+            print(f"| {model} | {name} | {' | '.join(cells)} | {off:.3%} |", flush=True)
 
 
 def _row(model: str, platform: str, unit: str) -> str:

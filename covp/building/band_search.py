@@ -168,11 +168,22 @@ class BandSearch:
     def _of_jobs(self, number: int, whole: PartCost, shares: Sequence[float]) -> list[PartCost]:
         """Return the costs of bands that are one job each."""
         jobs = self._whole.jobs[number]
-        busy = sum(job.timing.cycles for job in jobs)
+        busy, memory, fixed = (
+            sum(getattr(job.timing, name) for job in jobs)
+            for name in ("cycles", "memory", "startup")
+        )
         before = jobs[0].start if jobs else whole.before
         work = max(0.0, whole.after - _END)
         return [
-            PartCost(before, busy * s, whole.inside, whole.after - work + work * s) for s in shares
+            PartCost(
+                before,
+                busy * share,
+                whole.inside,
+                whole.after - work + work * share,
+                memory * share,
+                fixed * share,
+            )
+            for share in shares
         ]
 
     def _by_unit(

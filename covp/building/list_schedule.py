@@ -9,13 +9,14 @@ done, and a unit has one job at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from heapq import heappop, heappush
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from types import MappingProxyType
 from typing import Literal
 
 from covp.codegen.overlap import Action
+from covp.hardware.shared_port import SharedPort
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,16 @@ class PartCost:
         busy: of the unit.
         inside: of the core, from the start of the unit until it is free for something else.
         after: of the core, when the unit is over.
+        memory: of ``busy``, in which the unit's port of the memory is in use.
+        fixed: of ``busy``, in which neither that nor computing goes on.
     """
 
     before: float
     busy: float = 0
     inside: float = 0
     after: float = 0
+    memory: float = 0
+    fixed: float = 0
 
     @property
     def alone(self) -> float:
@@ -68,9 +73,22 @@ class CallOrder:
 
 
 Priority = Callable[[Sequence[PartTask]], list[float]]
-Units = Mapping[str, Sequence[str]]
-"""The first of equal units to the names of all; those that it does not name are alone."""
-_ALONE: Units = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of a schedule, as far as they depend on each other.
+
+    Attributes:
+        equal: the first of equal units to the names of all; those that it does not name are alone.
+        shared_port: they have one port of the memory together, else each has its own.
+    """
+
+    equal: Mapping[str, Sequence[str]] = field(default_factory=lambda: MappingProxyType({}))
+    shared_port: bool = False
+
+
+_ALONE = Units()
 
 
 def list_schedule(
@@ -80,7 +98,7 @@ def list_schedule(
 
     Args:
         tasks: in an order that can run.
-        units: that are equal, each of which takes any of the tasks of the first.
+        units: those that are equal, each of which takes any of the tasks of the first.
         fast: without the rule that is seldom the best.
     """
     rules: tuple[Priority, ...] = (
@@ -133,7 +151,9 @@ class _Run:
                 self.users[need].append(position)
         self.ready: dict[str, list[tuple[float, int]]] = {task.unit: [] for task in tasks}
         names = dict.fromkeys(task.unit for task in tasks if task.unit)
-        self.order = {name: [*units.get(name, (name,))] for name in names}
+        self.order = {name: [*units.equal.get(name, (name,))] for name in names}
+        self.port = SharedPort() if units.shared_port else None
+        self.starts: dict[int, float] = {}
         self.free = {name: [*range(len(equal))] for name, equal in self.order.items()}
         self.running: list[tuple[float, int, int]] = []
         self.now = 0.0
@@ -175,6 +195,20 @@ class _Run:
         start = self.now + task.cost.before
         self.now = start + task.cost.inside
         heappush(self.running, (start + task.cost.busy, position, place))
+        if self.port is not None and task.cost.memory:
+            self.starts[position] = start
+            self.port.begin(position, start, task.cost.memory)
+            self._move_ends(self.port.ends())
+
+    def _move_ends(self, moved: Mapping[Hashable, float]) -> None:
+        """Let what runs take as long as its data need on the port that all share."""
+        for place, (_, position, own) in enumerate(self.running):
+            if position in moved:
+                cost = self.tasks[position].cost
+                least = self.starts[position] + cost.busy
+                finish = max(least, moved[position] + cost.fixed)
+                self.running[place] = (finish, position, own)
+        heapify(self.running)
 
     def _end(self) -> None:
         finish, position, place = heappop(self.running)

@@ -8,7 +8,7 @@ estimated; what looks best is compiled, run and measured, and what was measured 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from covp.building.band_search import BandSearch
@@ -72,7 +72,7 @@ def _with_less(cost: PartCost, job: JobRecord, nbytes: int) -> PartCost:
     moved = max(job.traffic.nbytes, 1)
     memory = job.timing.memory * max(0, moved - nbytes) / moved
     busy = job.timing.startup + max(job.timing.compute, memory) + job.timing.gaps
-    return PartCost(cost.before, busy, cost.inside, cost.after)
+    return replace(cost, busy=busy, memory=memory)
 
 
 _ROUNDS = 4
@@ -217,16 +217,17 @@ def _questions(measured: MeasuredParts) -> list[ConsideredSchedule]:
     """Return what other hardware would gain for the same parts."""
     tasks = measured.tasks()
     names = dict.fromkeys(task.unit for task in tasks if task.unit)
-    units, equal = " and ".join(names), measured.units
-    doubled = {name: 2 * [*equal.get(name, (name,))] for name in names}
+    units, own = " and ".join(names), measured.units
+    doubled = {name: 2 * [*own.equal.get(name, (name,))] for name in names}
     twice = "two" if all(len(double) == 2 for double in doubled.values()) else "twice as many"
+    more = replace(own, equal=doubled)
     weights, tensors = (measured.tasks(kept_costs(measured, what)) for what in ("weights", "all"))
     schedules: Sequence[tuple[str, float]] = (
-        (f"the same with {twice} of {units}", list_schedule(tasks, doubled).cycles),
-        (f"the same with weights preloaded in {units}", list_schedule(weights, equal).cycles),
+        (f"the same with {twice} of {units}", list_schedule(tasks, more).cycles),
+        (f"the same with weights preloaded in {units}", list_schedule(weights, own).cycles),
         (
             f"that, and tensors between its layers kept in {units}",
-            list_schedule(tensors, equal).cycles,
+            list_schedule(tensors, own).cycles,
         ),
     )
     return [ConsideredSchedule(what, round(cycles), _QUESTION) for what, cycles in schedules]

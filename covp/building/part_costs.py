@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from covp.building.list_schedule import PartCost, PartTask
+from covp.building.list_schedule import PartCost, PartTask, Units
 from covp.codegen.program import (
     AcceleratorInstance,
     LayerPart,
@@ -53,12 +53,12 @@ class MeasuredParts:
 
         Equal units take their parts from one queue, whoever of them got a layer.
         """
-        first = {name: names[0] for names in self.units.values() for name in names}
+        first = {name: names[0] for names in self.units.equal.values() for name in names}
         return [first.get(layer.target, layer.target) for layer in self.program.layers]
 
     @cached_property
-    def units(self) -> dict[str, list[str]]:
-        """The names of equal units by the first of them.
+    def units(self) -> Units:
+        """The units that depend on each other.
 
         A unit that keeps constants knows only its own layers, so it is equal to none.
         """
@@ -72,7 +72,11 @@ class MeasuredParts:
                 groups.append([unit])
             else:
                 own.append(unit)
-        return {group[0].name: [unit.name for unit in group] for group in groups}
+        slot = self.program.platform.accelerators
+        return Units(
+            {group[0].name: [unit.name for unit in group] for group in groups},
+            slot is not None and slot.shared_port,
+        )
 
 
 def measure_parts(program: Program, toolchain: str) -> MeasuredParts:
@@ -139,7 +143,13 @@ def _of_jobs(
         following = jobs[done].start - first if position + 1 < len(counts) else cycles
         after = max(0, following - last.end)
         inside = max(0, last.timing.cycles - last.waited)
-        found.append(PartCost(last.start - start + call, last.timing.cycles, inside, after + call))
+        time = last.timing
+        fixed = time.startup + time.gaps
+        found.append(
+            PartCost(
+                last.start - start + call, time.cycles, inside, after + call, time.memory, fixed
+            )
+        )
         start = following
     return found
 

@@ -201,7 +201,13 @@ def overlap_lines(result: Evaluation) -> Iterator[str]:
         return
     took = "" if result.profile.cycles is None else f", took {result.profile.cycles:,}"
     shared = any(len(layer.units) > 1 for layer in result.program.layers)
-    ports = "; each unit has a memory port of its own" if shared else ""
+    slot = result.program.platform.accelerators
+    one = (
+        "units share one memory port"
+        if slot is not None and slot.shared_port
+        else ("each unit has a memory port of its own")
+    )
+    ports = f"; {one}" if shared else ""
     yield (
         f"overlap: {found.hidden:,} of {found.alone:,} cycles are hidden, promised "
         f"{found.promised:,}{took} ({found.chosen}{ports})"

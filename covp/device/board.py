@@ -27,6 +27,7 @@ from covp.hardware.job_unit import rejected_jobs
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_map import PeripheralMap
 from covp.hardware.peripheral_models import load_peripheral
+from covp.hardware.shared_port import SharedPort
 from covp.hardware.traffic import TrafficLedger
 
 _TRAPS = frozenset({"illegal instruction", "breakpoint"})
@@ -79,7 +80,7 @@ class Board:
         )
         self.bus = Bus(self.memories, "host", self.forget_code)
         self.ledger: TrafficLedger | None = None
-        self.shared = PeripheralMap(self.memories, self.bus, self.clock)
+        self.shared = PeripheralMap(self.memories, self.bus, self.clock, SharedPort.of(platform))
         self.cores = self._made_cores(cores)
         self._put_caches()
         self.names = CodeNames(self.cores[0].core.architecture, self.read)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 from numpy.typing import NDArray
@@ -143,6 +144,8 @@ class JobUnit(Peripheral):
         self.latest: AcceptedJob | None = None
         self.done_at = 0
         self._end: Event | None = None
+        self._began = 0
+        self._timing: JobTiming | None = None
         super().__init__()
 
     @abstractmethod
@@ -166,6 +169,8 @@ class JobUnit(Peripheral):
         if self._end is not None:
             self._end.cancel()
             self._end = None
+            if self.port is not None:
+                self.port.leave(self, self.clock.now)
         self.interrupt.set(False)
         self.refusal = ""
 
@@ -202,11 +207,13 @@ class JobUnit(Peripheral):
         self.latest = job
         self.begun += 1
         self.set("STATUS", "BUSY", 1)
-        now, skipped = self.clock.now, self.clock.skipped
+        self._began, self._timing, skipped = self.clock.now, job.timing, self.clock.skipped
         phase, spent = self.clock.phase()
 
         def finish() -> None:
             self._end = None
+            if self.port is not None:
+                self.port.leave(self, self.clock.now)
             stored = job.result.nbytes + sum(data.nbytes for _, data in job.further)
             with self.bus.uncounted():
                 for address, data in ((job.address, job.result), *job.further):
@@ -221,7 +228,7 @@ class JobUnit(Peripheral):
                     phase,
                     spent,
                     end,
-                    job.timing,
+                    self._timing or job.timing,
                     waited,
                     job.numbers,
                     job.traffic,
@@ -231,12 +238,32 @@ class JobUnit(Peripheral):
                 )
             )
             if self.on_end is not None:
-                self.on_end(now, self.clock.now, self.jobs[-1])
+                self.on_end(self._began, self.clock.now, self.jobs[-1])
             self._over()
 
         cycles, witness = job.timing.cycles, self.clock.witness
-        self.done_at = now + (cycles if witness is None else witness.on_start(self, cycles))
-        self._end = self.clock.at(self.done_at, finish)
+        if witness is not None:
+            cycles = witness.on_start(self, cycles)
+        self._end_at(self._began + cycles, finish)
+        if witness is None and self.port is not None and job.timing.memory:
+            self.port.begin(self, self._began, job.timing.memory)
+            for unit, cycle in self.port.ends().items():
+                assert isinstance(unit, JobUnit)
+                unit._moved_at(ceil(cycle))
+
+    def _end_at(self, cycle: int, finish: Callable[[], None]) -> None:
+        self.done_at = cycle
+        self._end = self.clock.at(cycle, finish)
+
+    def _moved_at(self, cycle: int) -> None:
+        """Let the job that runs take as long as its port needs, which others use as well."""
+        assert self._timing is not None
+        memory = max(self._timing.memory, cycle - self._began)
+        self._timing = replace(self._timing, memory=memory)
+        end = self._began + self._timing.cycles
+        if self._end is not None and end != self.done_at:
+            self._end.cancel()
+            self._end_at(end, self._end.fire)
 
     def poll(self) -> None:
         """Update STATUS when it is read."""

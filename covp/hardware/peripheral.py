@@ -18,6 +18,7 @@ from covp.hardware.bus import Bus
 from covp.hardware.clock import Clock, Event
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.registers import Register, RegisterMap
+from covp.hardware.shared_port import SharedPort
 
 LINES = 32
 
@@ -147,6 +148,7 @@ class Peripheral:
         interrupt: the request line; ``interrupt.set(True)`` requests the core's attention.
         requests: the board's DMA request signals; ``requests.pulse(number)`` lets a DMA controller
             fetch, or bring, what the model has.
+        port: of the memory, which this one shares with other accelerators; None: it has its own.
         name: of this instance; set when the device attaches the model.
     """
 
@@ -158,7 +160,7 @@ class Peripheral:
     ignores_reserved: ClassVar[bool] = False
     """Reserved bits that are written are dropped, as in silicon; by default that is a fault."""
     not_saved: ClassVar[frozenset[str]] = frozenset(
-        ("bus", "clock", "interrupt", "requests", "name")
+        ("bus", "clock", "interrupt", "requests", "port", "name")
     )
     """Attributes that are not part of the model's state; see `save_state`."""
 
@@ -166,6 +168,7 @@ class Peripheral:
     clock: Clock
     interrupt: InterruptLine
     requests: DmaRequests
+    port: SharedPort | None = None
     name: str = ""
 
     def __init__(self) -> None:

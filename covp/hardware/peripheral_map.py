@@ -10,6 +10,7 @@ from covp.hardware.bus import Bus, Memory
 from covp.hardware.clock import Clock
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.peripheral import DmaRequests, Peripheral
+from covp.hardware.shared_port import SharedPort
 
 PAGE = 0x1000
 
@@ -20,6 +21,7 @@ class PeripheralMap:
     Args:
         memories: which they must not overlap.
         bus, clock: given to each model.
+        port: of the memory, where accelerators share one.
 
     Attributes:
         peripherals: name to (base address, model).
@@ -30,9 +32,10 @@ class PeripheralMap:
         memories: Sequence[Memory],
         bus: Bus,
         clock: Clock,
+        port: SharedPort | None = None,
     ) -> None:
         self.peripherals: dict[str, tuple[int, Peripheral]] = {}
-        self._memories, self._bus, self._clock = memories, bus, clock
+        self._memories, self._bus, self._clock, self._port = memories, bus, clock, port
         self._pages: dict[int, list[tuple[int, Peripheral]]] = {}
         self._requests = DmaRequests(lambda: [model for _, model in self.peripherals.values()])
 
@@ -63,6 +66,7 @@ class PeripheralMap:
             self._pages.setdefault(page, []).append((base, peripheral))
         peripheral.interrupt = line
         peripheral.requests = self._requests
+        peripheral.port = self._port
         own_bus = self._bus.for_master(name, True, self.find, sees_memory=True)
         call_hook(f"peripheral {name}", "attach", peripheral.attach, name, own_bus, self._clock)
 

@@ -39,12 +39,14 @@ class PeripheralConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class AcceleratorSlot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Addresses for accelerators named at run time, one every ``stride`` bytes.
 
-    The first one's interrupt is line ``irq``, the next one's the following line.
+    The first one's interrupt is line ``irq``, the next one's the following line. With
+    ``shared_port`` they have one port of the memory together, else each has its own.
     """
 
     base: Address
     stride: Annotated[int, msgspec.Meta(ge=0x1000)] = 0x1000
     irq: Irq | None = None
+    shared_port: bool = False
 
 
 class Qemu(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

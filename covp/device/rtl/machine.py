@@ -30,6 +30,7 @@ from covp.hardware.custom_instruction import CustomInstruction, InstructionCode
 from covp.hardware.interrupt import InterruptLine
 from covp.hardware.peripheral import Peripheral
 from covp.hardware.peripheral_map import PAGE, PeripheralMap, nothing_at
+from covp.hardware.shared_port import SharedPort
 
 _BATCH = 100_000
 """Cycles between two looks at the time limit and Ctrl-C: about a tenth of a second."""
@@ -87,7 +88,7 @@ class RtlMachine:
             self._phase,
         )
         self.bus = Bus(memories, "host", lambda address, size: None)
-        self.shared = PeripheralMap(memories, self.bus, self.clock)
+        self.shared = PeripheralMap(memories, self.bus, self.clock, SharedPort.of(platform))
         self._lines = _Lines(model)
         self._wakes = 0
 

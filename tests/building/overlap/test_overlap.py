@@ -187,3 +187,21 @@ def test_equal_units_have_one_queue_whoever_got_a_layer() -> None:
         elif action.what == "end":
             running.remove(action.unit)
     assert changed.queues == ["qconv2d", "qconv2d"]
+
+
+def test_units_on_one_port_are_promised_to_wait_for_each_other() -> None:
+    platform = load_platform("riscv32")
+    assert platform.accelerators is not None
+    shared = replace(platform, accelerators=replace(platform.accelerators, shared_port=True))
+    units = ["qconv2d:macs_per_cycle=16,bytes_per_cycle=1"] * 2  # limited by their ports
+    own, together = (
+        run(build(one_after_the_other(), where, units, schedules=None, overlap=True))
+        for where in (platform, shared)
+    )
+    assert own.matches_reference and together.matches_reference
+    assert own.profile.cycles and together.profile.cycles and together.build.overlap is not None
+    assert together.build.overlap.promised == pytest.approx(together.profile.cycles, rel=0.02)
+    assert together.profile.cycles > 1.2 * own.profile.cycles
+    works = [entry.work for entry in together.profile.layers if entry.work]
+    moved = sum((work.bytes_read or 0) + (work.bytes_written or 0) for work in works)
+    assert together.profile.cycles > moved, "a port of one byte a cycle cannot move all in less"

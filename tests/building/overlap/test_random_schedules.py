@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from covp.base.request import BuildOptions
-from covp.building.list_schedule import PartCost, simulate
+from covp.building.list_schedule import PartCost, Units, simulate
 from covp.building.part_costs import tasks_of
 from covp.chip.platform_file import load_platform
 from covp.codegen.bands import can_be_cut
@@ -107,7 +107,7 @@ def _random_order(program: Program, random: np.random.Generator) -> tuple[Action
         first: [name for name in names if name.removesuffix("_2").removesuffix("_3") == first]
         for first in names
     }
-    return simulate(tasks, list(random.random(len(tasks))), equal).actions
+    return simulate(tasks, list(random.random(len(tasks))), Units(equal)).actions
 
 
 def _parts_on(layer: ProgramLayer, name: str) -> int:
