@@ -52,7 +52,7 @@ def build_unit(
     folder: Path,
     parameters: Parameters,
     wave: str = "",
-    needs_interrupt: bool = True,
+    has_jobs: bool = True,
 ) -> Path:
     """Return the library of a unit's model, made on first use in about ten seconds.
 
@@ -62,7 +62,7 @@ def build_unit(
         folder: that ``rtl.root`` is relative to.
         parameters: of the module, and their values.
         wave: of a model that can write waveforms: the suffix of their files, ".fst" or ".vcd".
-        needs_interrupt: a module without an interrupt is an error.
+        has_jobs: a module without an interrupt or a memory port is an error.
 
     Raises:
         UsageError: there is no such file or module.
@@ -71,7 +71,7 @@ def build_unit(
     """
 
     def ports_of(where: str, ports: Sequence[Port]) -> dict[str, str]:
-        return find_ports(where, ports, rtl, needs_interrupt)
+        return find_ports(where, ports, rtl, has_jobs)
 
     return _build(name, rtl, folder, parameters, "unit.cpp", ports_of, wave)
 

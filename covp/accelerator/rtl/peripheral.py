@@ -19,6 +19,14 @@ _FIRST, _MOST = 64, 4096
 """Cycles that an interrupt is looked for ahead after an access, and at most."""
 
 
+def _folder_of(kind: type) -> Path:
+    """Return the folder of the file that a class is in; of a notebook's the present one."""
+    try:
+        return Path(inspect.getfile(kind)).parent
+    except (OSError, TypeError):
+        return Path.cwd()
+
+
 class RtlPeripheral(Peripheral):
     """Verilog whose registers mean whatever its author says; firmware or a driver of C knows them.
 
@@ -37,7 +45,7 @@ class RtlPeripheral(Peripheral):
         parameters: of the Verilog module, beside those of ``rtl``.
 
     Attributes:
-        rtl: the Verilog and its ports; an interrupt is not needed.
+        rtl: the Verilog and its ports; neither an interrupt nor a memory port is needed.
         clock_ratio: cycles of the core for each of the module, above 0.
         wave: a file for its signals, .fst or .vcd: 100,000 cycles; None: there is none.
 
@@ -59,9 +67,10 @@ class RtlPeripheral(Peripheral):
         suffix = self.wave.suffix if self.wave else ""
         if suffix and suffix not in WAVES:
             raise UsageError(f"{kind.__name__}: wave={self.wave}: a file {' or '.join(WAVES)}")
-        folder = Path(inspect.getfile(kind)).parent
         given = {**self.rtl.parameters, **parameters}
-        library = build_unit(kind.__name__, self.rtl, folder, given, suffix, needs_interrupt=False)
+        library = build_unit(
+            kind.__name__, self.rtl, _folder_of(kind), given, suffix, has_jobs=False
+        )
         wave = UnitWave(self.wave) if self.wave else None
         self._model = UnitModel(library, self.rtl.latency, wave)
         self._unit_clock = UnitClock(self._model, self.clock_ratio)

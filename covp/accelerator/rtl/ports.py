@@ -69,7 +69,7 @@ def read_ports(header: str) -> list[Port]:
 
 
 def find_ports(
-    where: str, ports: Sequence[Port], rtl: UnitRtl, needs_interrupt: bool = True
+    where: str, ports: Sequence[Port], rtl: UnitRtl, has_jobs: bool = True
 ) -> dict[str, str]:
     """Return C for the harness that names each port of a module: files, name to text.
 
@@ -77,7 +77,7 @@ def find_ports(
         where: the module, for errors.
         ports: of the module.
         rtl: what names alone do not decide.
-        needs_interrupt: a module without an interrupt is an error.
+        has_jobs: a module without an interrupt or a memory port is an error.
 
     Raises:
         AcceleratorError: there is no such bus or output, or an input that nothing drives.
@@ -86,9 +86,9 @@ def find_ports(
     register_bus = found.register_bus(rtl.registers)
     lines = [f'#define REGISTERS_HEADER "registers-{register_bus.kind.name}.h"']
     lines += register_bus.defines("r_")
-    memory_buses = found.memory_buses(rtl.memory)
+    memory_buses = found.memory_buses(rtl.memory, has_jobs)
     interrupt = found.output(rtl.interrupt) if rtl.interrupt else found.one(_INTERRUPTS, OUT)
-    if interrupt is None and needs_interrupt:
+    if interrupt is None and has_jobs:
         raise AcceleratorError(
             f"{where} has no interrupt, an output irq, which is up when a job is over"
         )
@@ -309,13 +309,16 @@ class _Found:
             raise self._ambiguous("register", found)
         return found[0]
 
-    def memory_buses(self, stated: str | Sequence[str]) -> list[_FoundBus]:
+    def memory_buses(self, stated: str | Sequence[str], is_needed: bool = True) -> list[_FoundBus]:
         """Return the memory ports, in the order of their names or as stated.
 
         Raises:
-            AcceleratorError: there is none, or one that may be of two kinds.
+            AcceleratorError: there is none that is stated or needed, or one that may be of two
+                kinds.
         """
         parts = [stated] if isinstance(stated, str) else stated
+        if not (is_needed or any(parts) or any(map(self._prefixes, MEMORY_BUSES))):
+            return []
         found = [bus for part in parts for bus in self.buses("memory", MEMORY_BUSES, part)]
         taken: dict[str, _FoundBus] = {}
         for bus in found:

@@ -217,6 +217,22 @@ def test_its_clock_stands_still_while_it_does_not_work(tmp_path: Path) -> None:
     assert 2 * CYCLES * 20 < edges < 1000  # of 100,000
 
 
+def test_a_peripheral_without_memory_and_interrupt_has_the_time_of_the_core(
+    device: VirtualDevice,
+) -> None:
+    class Counter(RtlPeripheral):
+        rtl = UnitRtl(sources=("units/counter.v",))
+
+    device.attach(Counter(), BASE, "counter")
+    write(device, 0, 1000)
+    start = device.clock.now
+    for wait in (2, 3, 7, 5000):  # as an instruction of the core takes a cycle itself
+        device.clock.wait_until(device.clock.now + wait)
+        before = device.clock.now
+        assert read(device, 0) == 1000 + before - start
+        assert device.clock.now - before == 1
+
+
 def test_a_parameter_and_a_state(device: VirtualDevice) -> None:
     unit = Adder(PLUS=5)
     device.attach(unit, BASE, "adder", LINE)
