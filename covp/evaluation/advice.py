@@ -201,9 +201,14 @@ def _ports(program: Program, profile: Profile) -> Iterator[Advice]:
     """Yield what limits each accelerator: its memory port or its multipliers."""
     total = sum(map(_cost, profile.layers))
     for unit in program.accelerators:
-        own = [e.offload for e in profile.layers if e.offload and e.target == unit.name]
-        port = sum(max(o.compute, o.memory) - max(o.compute, o.memory // 2) for o in own)
-        macs = sum(max(o.compute, o.memory) - max(o.compute // 2, o.memory) for o in own)
+        # units that share a layer save what they do at the same time only once
+        own = [
+            (e.offload, len(e.layer.units))
+            for e in profile.layers
+            if e.offload and e.target == unit.name
+        ]
+        port = sum((max(o.compute, o.memory) - max(o.compute, o.memory // 2)) // n for o, n in own)
+        macs = sum((max(o.compute, o.memory) - max(o.compute // 2, o.memory)) // n for o, n in own)
         if not _is_busy(unit, profile):  # it computes for other reasons than its multipliers
             macs = 0
         is_rtl = unit.backend.values.get("rtl", "no") != "no"  # whose time no parameter changes

@@ -21,7 +21,7 @@ from covp.chip.platform_file import load_platform
 from covp.codegen.generate import generate
 from covp.codegen.overlap import Action, OverlapPlan
 from covp.errors import AcceleratorError, UsageError
-from covp.evaluation import build, run
+from covp.evaluation import Evaluation, build, run
 from covp.graph.reference import run_reference
 from covp.runtime.session import Session
 
@@ -205,3 +205,16 @@ def test_units_on_one_port_are_promised_to_wait_for_each_other() -> None:
     works = [entry.work for entry in together.profile.layers if entry.work]
     moved = sum((work.bytes_read or 0) + (work.bytes_written or 0) for work in works)
     assert together.profile.cycles > moved, "a port of one byte a cycle cannot move all in less"
+
+
+def test_advice_counts_once_what_equal_units_do_at_the_same_time() -> None:
+    def of(macs: int) -> Evaluation:
+        units = [f"qconv2d:macs_per_cycle={macs}"] * 2
+        made = build(one_after_the_other(), "riscv32", units, schedules=None, overlap=True)
+        return run(made, check="none")
+
+    slow, fast = of(1), of(2)
+    (advice,) = (each for each in slow.advice if "multipliers" in each.seen)
+    assert slow.profile.cycles and fast.profile.cycles
+    saved = slow.profile.cycles - fast.profile.cycles
+    assert advice.cycles == pytest.approx(saved, rel=0.1)
