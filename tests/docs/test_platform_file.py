@@ -85,6 +85,8 @@ def default(field: inspect.Field) -> str:
         return "none"
     if field.default in ("", (), msgspec.NODEFAULT):
         return "empty"
+    if isinstance(field.default, bool):
+        return f"`{str(field.default).lower()}`"
     is_address = isinstance(field.default, int) and field.default >= 1024
     return f"`{field.default:#x}`" if is_address else f"`{field.default}`"
 
