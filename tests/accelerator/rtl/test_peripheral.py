@@ -200,6 +200,7 @@ def test_a_platform_names_it(tmp_path: Path) -> None:
         assert target.numpy().tolist() == 9 * [11]
 
 
+@pytest.mark.costly
 def test_its_clock_stands_still_while_it_does_not_work(tmp_path: Path) -> None:
     class Seen(Adder):
         wave = tmp_path / "adder.vcd"
@@ -217,6 +218,7 @@ def test_its_clock_stands_still_while_it_does_not_work(tmp_path: Path) -> None:
     assert 2 * CYCLES * 20 < edges < 1000  # of 100,000
 
 
+@pytest.mark.costly
 def test_a_peripheral_without_memory_and_interrupt_has_the_time_of_the_core(
     device: VirtualDevice,
 ) -> None:
@@ -233,6 +235,7 @@ def test_a_peripheral_without_memory_and_interrupt_has_the_time_of_the_core(
         assert device.clock.now - before == 1
 
 
+@pytest.mark.costly
 def test_a_parameter_and_a_state(device: VirtualDevice) -> None:
     unit = Adder(PLUS=5)
     device.attach(unit, BASE, "adder", LINE)
@@ -263,6 +266,7 @@ def test_wrong_use_is_said(device: VirtualDevice) -> None:
         device.clock.wait_until(device.clock.now + 50)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("rtl", "text"),
     [
