@@ -245,6 +245,7 @@ class JobUnit(Peripheral):
         if witness is not None:
             cycles = witness.on_start(self, cycles)
         self._end_at(self._began + cycles, finish)
+        # a witness retimes jobs of which each has the port to itself
         if witness is None and self.port is not None and job.timing.memory:
             self.port.begin(self, self._began, job.timing.memory)
             for unit, cycle in self.port.ends().items():

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from covp.accelerator import Accelerator, Job, JobTiming, number, result, tensor
@@ -87,10 +88,7 @@ class Mover(Accelerator):
 
 def board(shared: bool) -> Platform:
     slot = AcceleratorSlot(BASE, shared_port=shared)
-    return load_platform("riscv32").__class__(
-        name="board", core_name="rv32imc", clock_hz=10**8,
-        memory=load_platform("riscv32").memory, accelerators=slot,
-    )  # fmt: skip
+    return replace(load_platform("riscv32"), accelerators=slot)
 
 
 def run_jobs(shared: bool, jobs: list[tuple[int, int, int, int]]) -> list[tuple[int, JobTiming]]:

@@ -21,7 +21,8 @@ class Bus:
         data: the signal whose width is the bus's.
         names: signals that the harness calls otherwise, as their standard has one name for two.
         widths: bits of signals that cannot be others.
-        any_width: its data may be any number of words, not only a power of two.
+        errors: signals by which it says that an access has met no memory.
+        word_signals: it has words of 32 bits side by side, and so many bits of these for each.
     """
 
     name: str
@@ -32,7 +33,8 @@ class Bus:
     data: str = "rdata"
     names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     widths: Mapping[str, int] = field(default_factory=dict)
-    any_width: bool = False
+    errors: tuple[str, ...] = ()
+    word_signals: Mapping[str, int] = field(default_factory=dict)
 
 
 def _signals(inputs: str, outputs: str) -> dict[str, str]:
@@ -105,6 +107,7 @@ MEMORY_BUSES = (
             **dict.fromkeys(("arsize", "awsize"), "WIDTH_LOG"),
             **{"wstrb": "ALL_BYTES", "wlast": "1u"},
         },
+        errors=("rresp", "bresp"),
     ),
     Bus(
         "ahb-lite",
@@ -113,6 +116,7 @@ MEMORY_BUSES = (
         ("hresp",),
         {"hburst": "0u", "hprot": "0u", "hmastlock": "0u"},
         "hrdata",
+        errors=("hresp",),
     ),
     Bus(
         "tl-ul",
@@ -127,6 +131,7 @@ MEMORY_BUSES = (
         ),
         {"a_source": "0u", "a_param": "0u", "a_corrupt": "0u"},
         "d_data",
+        errors=("d_error", "d_denied"),
     ),
     Bus(
         "obi",
@@ -134,13 +139,17 @@ MEMORY_BUSES = (
         _signals("gnt rvalid rdata", "req addr we wdata"),
         ("err",),
         {"be": "ALL_BYTES", "rready": "1u"},
+        errors=("err",),
     ),
     Bus(
         "tcdm",
         "HWPE's memory ports (TCDM)",
         _signals("gnt r_valid r_data", "req add wen be data"),
         data="r_data",
-        any_width=True,
+        word_signals={
+            **{"add": 32, "data": 32, "be": 4},
+            **dict.fromkeys(("req", "gnt", "wen", "r_valid"), 1),
+        },
     ),
 )
 """Buses on which a unit may load and store."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from covp.accelerator.rtl.ports import Port, find_instruction_port, find_ports, read_ports
-from covp.accelerator.rtl.sources import UnitRtl, top_of
+from covp.accelerator.rtl.sources import INITIAL, UnitRtl, top_of
 from covp.base import cache
 from covp.base.cache import content_key
 from covp.base.temporary import temporary_folder
@@ -30,8 +30,6 @@ from covp.hardware.custom_instruction import STATE_HEADER
 _HARNESS = Path(__file__).parent / "harness"
 _INCLUDE = _HARNESS, STATE_HEADER.parent
 _CLASS = "Vcovp_unit"
-_RESET_VALUES = {"random": 2, "zeros": 0}
-"""What `UnitRtl.initial` is called by Verilator."""
 _SAVED = Extra(
     ("--savable",),
     ("verilated_save.cpp",),
@@ -100,7 +98,7 @@ def _build(
     extra = _SAVED + (WAVES[wave] if wave else NO_EXTRA)
     # what the names of ports do not say
     stated = repr((rtl.registers, rtl.memory, rtl.ties, rtl.interrupt, rtl.busy))
-    flags = (f"-DCOVP_INITIAL={_RESET_VALUES[rtl.initial]}",)
+    flags = (f"-DCOVP_INITIAL={INITIAL[rtl.initial]}",)
     given = [
         *("--top-module", top, "--prefix", _CLASS, *extra.options, "-DSYNTHESIS"),
         *("--x-initial", "unique"),

@@ -94,11 +94,8 @@ def find_ports(
         )
     busy = found.output(rtl.busy) if rtl.busy else None
     for name, port in (("INTERRUPT", interrupt), ("BUSY", busy)):
-        value = f"top.{port.member}" if port else "0"
-        lines += [
-            f"#define UNIT_HAS_{name} {int(port is not None)}",
-            f"#define UNIT_{name} {value}",
-        ]
+        lines.append(f"#define UNIT_{name} {f'top.{port.member}' if port else 0}")
+    lines.append(f"#define UNIT_HAS_BUSY {int(busy is not None)}")
     has_errors = all(bus.has_errors for bus in memory_buses)
     lines.append(f"#define UNIT_HAS_ERRORS {int(has_errors)}")
     spaces = {f"port{i}": bus for i, bus in enumerate(memory_buses)}
@@ -179,7 +176,7 @@ class _FoundBus:
     @property
     def has_errors(self) -> bool:
         """True if the module sees that an access of this memory port has met no memory."""
-        return not {"err", "hresp", "rresp", "d_error", "d_denied"}.isdisjoint(self.ports)
+        return any(signal in self.ports for signal in self.kind.errors)
 
     @property
     def width(self) -> int:
@@ -196,12 +193,19 @@ class _FoundBus:
                     f"{self.where}: {signal} of its memory port has {stored} bits, "
                     f"{self.kind.data} {bits}"
                 )
-        if self.kind.any_width:
+        if self.kind.word_signals:
             if bits % 32 or bits > _WIDEST:
                 raise AcceleratorError(
                     f"{self.where}: the data of its memory ports have {bits} bits; words of 32, "
                     f"at most {_WIDEST} bits together"
                 )
+            for signal, each in self.kind.word_signals.items():
+                if self.ports[signal].bits != each * bits // 32:
+                    raise AcceleratorError(
+                        f"{self.where}: its port {self.ports[signal].name} has "
+                        f"{self.ports[signal].bits} bits; {bits // 32} words need "
+                        f"{each * bits // 32}"
+                    )
         elif bits % 8 or bits // 8 not in (1, 2, 4, 8, 16, 32, 64):
             raise AcceleratorError(
                 f"{self.where}: the data of its memory port have {bits} bits; 8 to {_WIDEST}, a "

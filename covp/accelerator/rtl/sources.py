@@ -12,6 +12,8 @@ from covp.errors import UsageError
 
 _MODULE = re.compile(r"^\s*module\s+(\w+)", re.MULTILINE)
 _LARGEST_LATENCY = 1000
+INITIAL = {"random": 2, "zeros": 0}
+"""Values of `UnitRtl.initial`, and Verilator's numbers for them (`randReset`)."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,8 @@ class UnitRtl:
         """
         if not 1 <= self.latency <= _LARGEST_LATENCY:
             raise UsageError(f"rtl: latency={self.latency}: 1 to {_LARGEST_LATENCY} cycles")
-        if self.initial not in ("random", "zeros"):
-            raise UsageError(f"rtl: initial={self.initial!r}: random or zeros")
+        if self.initial not in INITIAL:
+            raise UsageError(f"rtl: initial={self.initial!r}: {' or '.join(INITIAL)}")
         root = folder / self.root
         listed = RtlFiles()
         if self.filelist:

@@ -17,8 +17,13 @@ def area_um2(point: Point) -> float | None:
     Raises:
         CovpError: a value is not allowed.
     """
-    own = tuple(pair for pair in point.vary if not pair[0].startswith(f"{PLATFORM}."))
-    return _area(point.like(own))
+    return _area(_part(point, of_platform=False))
+
+
+def _part(point: Point, of_platform: bool) -> Point:
+    """Return a point with the varied values of its platform, or of its accelerators, alone."""
+    own = (pair for pair in point.vary if pair[0].startswith(f"{PLATFORM}.") == of_platform)
+    return point.like(tuple(own))
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -35,11 +40,7 @@ def cycles_source(point: Point) -> dict[str, Any]:
     Raises:
         CovpError: a value is not allowed.
     """
-    of_platform = {pair: pair[0].startswith(f"{PLATFORM}.") for pair in point.vary}
-    core, units = (
-        point.like(tuple(pair for pair, is_its in of_platform.items() if is_its == wanted))
-        for wanted in (True, False)
-    )
+    core, units = (_part(point, of_platform) for of_platform in (True, False))
     return {**dict(_source(core)), "units_error": _units_error(units)}
 
 

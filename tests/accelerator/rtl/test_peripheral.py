@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from covp.accelerator import AcceleratorBackend, CCall, RtlPeripheral, UnitRtl
+from covp.accelerator.rtl.ports import Port, find_ports
 from covp.chip.platform_file import load_platform
 from covp.device.virtual import VirtualDevice
 from covp.errors import AcceleratorError, DeviceFault, UsageError
@@ -296,3 +297,25 @@ def test_wrong_settings_are_said() -> None:
         Stopped()
     with pytest.raises(UsageError, match=r"Drawn: wave=adder\.png: a file \.vcd or \.fst"):
         Drawn()
+
+
+def test_words_side_by_side_have_ports_of_one_size() -> None:
+    """One address for all of them is another kind of port."""
+    sizes = {"req": 2, "add": 64, "wen": 2, "be": 8, "data": 64}
+    inputs = {"gnt": 2, "r_valid": 2, "r_data": 64}
+    control = {"req": 1, "add": 32, "wen": 1, "data": 32}
+
+    def find(**changed: int) -> dict[str, str]:
+        ports = [Port("clk_i", "in", 1, "clk_i")]
+        for prefix, signals, direction in (
+            ("tcdm_", sizes | changed, "out"),
+            ("tcdm_", inputs, "in"),
+            ("periph_", control, "in"),
+            ("periph_", {"r_valid": 1, "r_data": 32}, "out"),
+        ):
+            ports += [Port(prefix + s, direction, n, prefix + s) for s, n in signals.items()]
+        return find_ports("unit.sv: module unit", ports, UnitRtl(), has_jobs=False)
+
+    assert "constexpr uint32_t WORD = 8" in find()["memory_ports.h"]
+    with pytest.raises(AcceleratorError, match="its port tcdm_add has 32 bits; 2 words need 64"):
+        find(add=32)
